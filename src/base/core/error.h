@@ -47,6 +47,18 @@ pawl_status pawl__fail_advise_default(pawl_error *reterr, pawl_status status, co
     pawl__mark_advised(reterr, pawl__fail(reterr, status, __VA_ARGS__))
 pawl_status pawl__mark_advised(pawl_error *reterr, pawl_status status);
 
+/* NOMEM, "no memory for a store", when an allocation returned NULL. Inline, so that an analyzer sees it. */
+static inline pawl_status pawl__check_memory(const void *memory,
+                                             const char *what,
+                                             pawl_error *reterr)
+{
+    if (memory != NULL) {
+        return PAWL_OK;
+    }
+    pawl__fail(reterr, PAWL_NOMEM, "no memory for %s", what);
+    return PAWL_NOMEM;
+}
+
 /* Hands on an error that was kept aside, because a call that returns PAWL_OK leaves `reterr` alone
  * and this one might still have. Returns `status`; an error that says something else (a callback
  * did not fill it) is replaced by the text of the status. */

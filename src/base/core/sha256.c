@@ -58,9 +58,7 @@ static pawl_status new_context(EVP_MD_CTX **ret_context, pawl_error *reterr)
         return fail_openssl(reterr, "find the digest");
     }
     EVP_MD_CTX *context = EVP_MD_CTX_new();
-    if (context == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for SHA-256");
-    }
+    TRY(pawl__check_memory(context, "SHA-256", reterr));
     *ret_context = context;
     return PAWL_OK;
 }
@@ -132,9 +130,7 @@ pawl_status pawl__sha256_open(struct pawl__sha256_stream **ret_stream, pawl_erro
 {
     AUTO(pawl__sha256_close_p) struct pawl__sha256_stream *stream = calloc(1, sizeof(*stream));
 
-    if (stream == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for SHA-256");
-    }
+    TRY(pawl__check_memory(stream, "SHA-256", reterr));
     TRY(new_context(&stream->context, reterr));
     TRY(start(stream->context, reterr));
     *ret_stream = STEAL(stream);

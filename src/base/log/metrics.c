@@ -16,9 +16,7 @@ pawl_status pawl__metrics_new(struct pawl__metrics **ret_metrics, pawl_error *re
 {
     struct pawl__metrics *metrics = calloc(1, sizeof(*metrics));
 
-    if (metrics == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for the metrics");
-    }
+    TRY(pawl__check_memory(metrics, "the metrics", reterr));
     pawl__lock_init(&metrics->lock);
     *ret_metrics = metrics;
     return PAWL_OK;

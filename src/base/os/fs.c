@@ -55,9 +55,7 @@ pawl_status pawl__fs_named(const char *path, char **ret_path, pawl_error *reterr
             return pawl__fail_errno(reterr, errno, "look at '%s'", path);
         }
     }
-    if (named == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
-    }
+    TRY(pawl__check_memory(named, "a path", reterr));
     *ret_path = named;
     return PAWL_OK;
 }
@@ -110,9 +108,7 @@ pawl_status pawl__fs_sync_parent(const char *path, pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *parent = parent_of(path);
 
-    if (parent == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
-    }
+    TRY(pawl__check_memory(parent, "a path", reterr));
     return pawl__fs_sync_dir(parent, reterr);
 }
 
@@ -144,9 +140,7 @@ pawl_status pawl__fs_make_dir(const char *path, pawl_error *reterr)
         return pawl__fail_errno(reterr, errno, "look at '%s'", path);
     }
     AUTO(pawl__text_free) char *parent = parent_of(path);
-    if (parent == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
-    }
+    TRY(pawl__check_memory(parent, "a path", reterr));
     /* Every level is one component shorter, so the depth is bounded by PATH_MAX. */
     TRY(pawl__fs_make_dir(parent, reterr));
     if (mkdir(path, 0700) != 0 && errno != EEXIST) {

@@ -54,9 +54,7 @@ static pawl_status read_more(struct pawl__lines *lines, pawl_error *reterr)
     drop_returned(lines);
     size_t before = lines->buf.len;
     char *space = pawl__buf_extend(&lines->buf, READ_BYTES);
-    if (space == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a line");
-    }
+    TRY(pawl__check_memory(space, "a line", reterr));
     ssize_t got;
     do {
         got = read(lines->fd, space, READ_BYTES);

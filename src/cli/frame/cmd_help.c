@@ -84,9 +84,8 @@ static pawl_status add_examples(struct pawl__buf *out,
     const struct pawl__cli_command *leaf = pawl__cli_path_leaf(path);
     const struct pawl__cli_example *example = leaf->examples;
     char text[COMMAND_PATH_SIZE];
-    pawl_status status = PAWL_OK;
 
-    for (; status == PAWL_OK && example != NULL && example->line != NULL; example++) {
+    for (; example != NULL && example->line != NULL; example++) {
         json_t *row = json_pack("{s:s, s:s, s:b}",
                                 "command",
                                 pawl__cli_path_text(path, text),
@@ -94,21 +93,20 @@ static pawl_status add_examples(struct pawl__buf *out,
                                 example->line,
                                 "runs",
                                 (int)example->runs);
-        status = pawl__cli_out_add_json(out, row, reterr);
+        TRY(pawl__cli_out_add_json(out, row, reterr));
     }
-    if (status == PAWL_OK && leaf->examples == NULL) { /* the test complains about it */
+    if (leaf->examples == NULL) { /* the test complains about it */
         json_t *row = json_pack("{s:s, s:n}", "command", pawl__cli_path_text(path, text), "line");
-        status = pawl__cli_out_add_json(out, row, reterr);
+        TRY(pawl__cli_out_add_json(out, row, reterr));
     }
-    for (size_t i = 0; status == PAWL_OK && leaf->commands != NULL && leaf->commands[i] != NULL;
-         i++) {
+    for (size_t i = 0; leaf->commands != NULL && leaf->commands[i] != NULL; i++) {
         if (!leaf->commands[i]->hidden && path->depth < COMMAND_DEPTH_MAX) {
             path->commands[path->depth++] = leaf->commands[i];
-            status = add_examples(out, path, reterr);
+            TRY(add_examples(out, path, reterr));
             path->depth--;
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status examples_run(struct pawl__cli_run *run, pawl_error *reterr)

@@ -29,7 +29,8 @@ void pawl__cli_help_usage(struct pawl__buf *buf, const struct pawl__cli_path *pa
     }
 }
 
-void pawl__cli_help_flag(struct pawl__buf *buf, const struct pawl__cli_flag *flag)
+/* "-j, --jobs N" */
+static void add_flag(struct pawl__buf *buf, const struct pawl__cli_flag *flag)
 {
     if (flag->letter != '\0') {
         pawl__buf_add_format(buf, "-%c, ", flag->letter);
@@ -131,7 +132,7 @@ static void list_flags(struct list *list, const struct pawl__cli_flag *flags)
     for (; flags->name != NULL; flags++) {
         pawl__buf_clear(&name);
         pawl__buf_clear(&text);
-        pawl__cli_help_flag(&name, flags);
+        add_flag(&name, flags);
         pawl__buf_add_text(&text, flags->help);
         pawl__cli_help_flag_notes(&text, flags);
         if (!name.broken && !text.broken) {

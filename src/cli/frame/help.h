@@ -24,9 +24,6 @@ void pawl__cli_help_settings(struct pawl__buf *buf, const struct pawl__cli *cli,
 /* "pawl config show [flags] [NAME...]" */
 void pawl__cli_help_usage(struct pawl__buf *buf, const struct pawl__cli_path *path);
 
-/* "-j, --jobs N" */
-void pawl__cli_help_flag(struct pawl__buf *buf, const struct pawl__cli_flag *flag);
-
 /* What the table says beyond the text, as sentences: allowed values, bounds, required, default. */
 void pawl__cli_help_flag_notes(struct pawl__buf *buf, const struct pawl__cli_flag *flag);
 void pawl__cli_help_operand_notes(struct pawl__buf *buf, const struct pawl__cli_operand *operand);

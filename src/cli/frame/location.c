@@ -14,8 +14,8 @@ static pawl_status no_memory(pawl_error *reterr)
     return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
 }
 
-bool pawl__cli_location_is_in_data(const struct pawl__cli_run *run,
-                                   const struct pawl__cli_location *location)
+/* True when the store is a file in the data directory. */
+static bool is_in_data(const struct pawl__cli_run *run, const struct pawl__cli_location *location)
 {
     return !pawl__cli_args_has(run->args, location->flag)
            && !pawl__cli_settings_use_database(run->config);
@@ -46,7 +46,7 @@ pawl_status pawl__cli_location_of(const struct pawl__cli_run *run,
 {
     const char *given = pawl__cli_args_value(run->args, location->flag);
 
-    if (pawl__cli_location_is_in_data(run, location)) {
+    if (is_in_data(run, location)) {
         return location_in_data(run, location, ret_location, reterr);
     }
     *ret_location =
@@ -58,7 +58,7 @@ pawl_status pawl__cli_location_make(const struct pawl__cli_run *run,
                                     const struct pawl__cli_location *location,
                                     pawl_error *reterr)
 {
-    return pawl__cli_location_is_in_data(run, location)
+    return is_in_data(run, location)
                ? pawl__fs_make_dir(pawl__config_text(run->config, PAWL__DATA), reterr)
                : PAWL_OK;
 }

@@ -10,10 +10,6 @@ struct pawl__cli_location {
     const char *file; /* "ledger.sqlite" */
 };
 
-/* True when the store is a file in the data directory. */
-bool pawl__cli_location_is_in_data(const struct pawl__cli_run *run,
-                                   const struct pawl__cli_location *location);
-
 /* As the capability's open takes it; malloc'ed. */
 PAWL_MUST_USE pawl_status pawl__cli_location_of(const struct pawl__cli_run *run,
                                                 const struct pawl__cli_location *location,

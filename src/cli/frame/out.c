@@ -100,9 +100,7 @@ pawl_status pawl__cli_out_add_json(struct pawl__buf *buf, json_t *json, pawl_err
 {
     json_auto_t *owned = json;
 
-    if (owned == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for the output");
-    }
+    TRY(pawl__check_memory(owned, "the output", reterr));
     TRY(pawl__json_dump(owned, buf, reterr));
     pawl__buf_add_char(buf, '\n');
     return PAWL_OK;

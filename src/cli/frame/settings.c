@@ -148,9 +148,7 @@ pawl_status pawl__cli_settings_load(const struct pawl__cli_args *args,
     struct pawl__config_flag *flags = calloc(args->given_count + 1, sizeof(flags[0]));
     size_t count = 0;
 
-    if (flags == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for the flags of settings");
-    }
+    TRY(pawl__check_memory(flags, "the flags of settings", reterr));
     for (size_t i = 0; i < args->given_count; i++) {
         size_t setting = setting_of(args->given[i].flag);
 

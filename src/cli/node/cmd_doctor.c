@@ -141,19 +141,14 @@ static pawl_status doctor_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__cli_doctor_done)
     struct pawl__cli_doctor doctor = { .args = run->args, .clock = run->clock };
 
-    pawl_status status = pawl__cli_doctor_inspect(&doctor, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__cli_doctor_inspect(&doctor, reterr));
     if (run->json) {
-        status = add_json(&out, &doctor, reterr);
+        TRY(add_json(&out, &doctor, reterr));
     } else {
         add_text(&out, &doctor, MAX(run->term.width, (size_t)80));
     }
-    if (status == PAWL_OK) {
-        status = pawl__cli_out_add(&out, reterr);
-    }
-    return status == PAWL_OK ? conclude(&doctor, reterr) : status;
+    TRY(pawl__cli_out_add(&out, reterr));
+    return conclude(&doctor, reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_doctor = {

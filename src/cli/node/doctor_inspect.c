@@ -296,9 +296,7 @@ static const struct {
 pawl_status pawl__cli_doctor_inspect(struct pawl__cli_doctor *doctor, pawl_error *reterr)
 {
     doctor->findings = calloc(FINDINGS_MAX, sizeof(doctor->findings[0]));
-    if (doctor->findings == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for what is found");
-    }
+    TRY(pawl__check_memory(doctor->findings, "what is found", reterr));
     for (size_t i = 0; i < COUNT_OF(checks); i++) {
         if ((checks[i].needs == SETTINGS && doctor->config == NULL)
             || (checks[i].needs == DATA && !doctor->data_usable)) {

@@ -478,9 +478,7 @@ pawl_status pawl__http_start(const struct pawl__http_options *options,
 {
     struct pawl__http *http = calloc(1, sizeof(*http));
 
-    if (http == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for an HTTP server");
-    }
+    TRY(pawl__check_memory(http, "an HTTP server", reterr));
     atomic_init(&http->refs, 1);
     pawl__lock_init(&http->lock);
     http->options = *options;

@@ -136,9 +136,7 @@ pawl_status pawl__http_url_parse(const char *target,
 {
     struct pawl__http_url url = { .text = strdup(behind_host(target)) };
 
-    if (url.text == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for an address");
-    }
+    TRY(pawl__check_memory(url.text, "an address", reterr));
     char *query = strchr(url.text, '?');
     if (query != NULL) {
         *query++ = '\0';

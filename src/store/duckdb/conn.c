@@ -10,9 +10,7 @@ pawl_status pawl__duck_connect(struct pawl__duck *db,
 {
     struct pawl__duck_conn *conn = calloc(1, sizeof(*conn));
 
-    if (conn == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a connection");
-    }
+    TRY(pawl__check_memory(conn, "a connection", reterr));
     conn->db = db;
     if (duckdb_connect(db->native, &conn->native) != DuckDBSuccess) {
         free(conn);
@@ -170,15 +168,9 @@ static pawl_status commit_native(struct pawl__duck_conn *conn, pawl_error *reter
     if (conn->mode == PAWL__DUCK_READ_ONLY) {
         return pawl__duck_command(conn, "COMMIT", reterr);
     }
-    pawl_status status = pawl__duck_finish_appenders(conn, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__duck_finish_appenders(conn, reterr));
     FAILPOINT("duckdb.commit.before", reterr);
-    status = pawl__duck_command(conn, "COMMIT", reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__duck_command(conn, "COMMIT", reterr));
     conn->in_transaction = false; /* from here on there is nothing to roll back */
     return pawl__duck_after_commit(conn->db, reterr);
 }

@@ -160,9 +160,7 @@ static pawl_status duck_new(const char *path,
     AUTO(pawl__duck_close_p) struct pawl__duck *db = calloc(1, sizeof(*db));
     size_t size = strlen(path) + sizeof(".wal");
 
-    if (db == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a database");
-    }
+    TRY(pawl__check_memory(db, "a database", reterr));
     pawl__lock_init(&db->wal_lock);
     db->wal_fd = -1;
     db->read_only = options->read_only;

@@ -207,9 +207,7 @@ pawl_status pawl__duck_end_cut(const struct pawl__duck *db, bool undo, pawl_erro
 {
     AUTO(free_text) char *torn = add_suffix(db->wal_path, ".torn");
 
-    if (torn == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
-    }
+    TRY(pawl__check_memory(torn, "a path", reterr));
     if ((undo ? rename(torn, db->wal_path) : unlink(torn)) != 0) {
         return pawl__fail_errno(reterr, errno, "end the cut of '%s'", db->wal_path);
     }

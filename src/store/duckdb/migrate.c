@@ -65,22 +65,23 @@ static pawl_status migrate_each(void *store,
 {
     AUTO(pawl__duck_rows_free_p) struct pawl__duck_rows *rows = NULL;
     bool has = false;
-    pawl_status status = has_table(store, &has, reterr);
 
-    if (status != PAWL_OK || !has) {
-        return status;
+    TRY(has_table(store, &has, reterr));
+    if (!has) {
+        return PAWL_OK;
     }
-    status = pawl__duck_query_text(store,
-                                   "SELECT version, migration, name FROM schema_version"
-                                   " WHERE component = ? ORDER BY migration",
-                                   DUCK_ARGS(pawl__duck_text(pawl_view_of(component))),
-                                   &rows,
-                                   reterr);
-    while (status == PAWL_OK && (status = pawl__duck_next(rows, reterr)) == PAWL_OK
-           && pawl__duck_has_row(rows)) {
-        status = visit_row(rows, component, visit, context, reterr);
+    TRY(pawl__duck_query_text(store,
+                              "SELECT version, migration, name FROM schema_version"
+                              " WHERE component = ? ORDER BY migration",
+                              DUCK_ARGS(pawl__duck_text(pawl_view_of(component))),
+                              &rows,
+                              reterr));
+    TRY(pawl__duck_next(rows, reterr));
+    while (pawl__duck_has_row(rows)) {
+        TRY(visit_row(rows, component, visit, context, reterr));
+        TRY(pawl__duck_next(rows, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status migrate_exec(void *store, const char *sql, pawl_error *reterr)

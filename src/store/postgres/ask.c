@@ -44,22 +44,14 @@ pawl_status pawl__pg_row_exists(
 {
     AUTO(pawl__buf_done) struct pawl__buf sql = BUF_INIT(ASK_BYTES_MAX);
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = wrap(select, &sql, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__pg_begin(pg, PAWL__PG_READ_ONLY, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = ask(pg, sql.data, ms_max, ret_exists, &error);
+    TRY(wrap(select, &sql, reterr));
+    TRY(pawl__pg_begin(pg, PAWL__PG_READ_ONLY, reterr));
+    pawl_status status = ask(pg, sql.data, ms_max, ret_exists, &error);
     pawl__pg_rollback(pg);
     if (status == PAWL_FAILED || status == PAWL_DENIED || status == PAWL_UNSUPPORTED
         || status == PAWL_CONFLICT) {
         return pawl__fail(reterr, PAWL_INVALID, "%s", error.message);
     }
-    if (status != PAWL_OK && reterr != NULL) {
-        *reterr = error;
-    }
-    return status;
+    return status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, &error);
 }

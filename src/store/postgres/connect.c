@@ -196,9 +196,7 @@ pawl_status pawl__pg_connect_host(struct pawl__pg *pg,
 
     args_fill(&args, pg, host);
     pg->conn = PQconnectStartParams(args.keywords, args.values, 0);
-    if (pg->conn == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a connection");
-    }
+    TRY(pawl__check_memory(pg->conn, "a connection", reterr));
     PQsetErrorVerbosity(pg->conn, PQERRORS_VERBOSE); /* for the code, see find_sqlstate */
     PQsetNoticeReceiver(pg->conn, notice_to_log, pg);
     while (PQstatus(pg->conn) != CONNECTION_BAD && next != PGRES_POLLING_OK
@@ -491,9 +489,7 @@ pawl_status pawl__pg_open(const char *url,
 {
     AUTO(pawl__pg_close_p) struct pawl__pg *pg = calloc(1, sizeof(*pg));
 
-    if (pg == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a connection");
-    }
+    TRY(pawl__check_memory(pg, "a connection", reterr));
     pg->wake_fd = -1;
     pg->probe.fd = -1;
     TRY(fill_options(pg, options, reterr));

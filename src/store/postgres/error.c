@@ -34,7 +34,8 @@ static const struct {
     { "XX002", PAWL_CORRUPT }, /* index corrupted */
 };
 
-pawl_status pawl__pg_status_of(const char *sqlstate, pawl_status gave_up)
+/* The one place where a SQLSTATE becomes a status. `gave_up` tells who cancelled a statement. */
+static pawl_status status_of(const char *sqlstate, pawl_status gave_up)
 {
     if (strcmp(sqlstate, "57014") == 0) {
         /* Cancelled: by us, else by statement_timeout or an administrator. */
@@ -87,8 +88,7 @@ pawl_status pawl__pg_fail_result(struct pawl__pg *pg, const PGresult *result, pa
     if (pawl__pg_is_fatal(result)) {
         pg->broken = true; /* the server hangs up after this */
     }
-    pawl_status status =
-        is_gone(pg, sqlstate) ? PAWL_CORRUPT : pawl__pg_status_of(sqlstate, pg->gave_up);
+    pawl_status status = is_gone(pg, sqlstate) ? PAWL_CORRUPT : status_of(sqlstate, pg->gave_up);
     if (is_short(pg, sqlstate)) {
         status = pawl__fail_advised(
             reterr,
@@ -171,7 +171,7 @@ pawl_status pawl__pg_fail_connect(const PGconn *conn, pawl_error *reterr)
             reterr, PQconnectionNeedsPassword(conn) ? PAWL_DENIED : PAWL_UNAVAILABLE, "%s", text);
     }
     const char *words = sqlstate + strlen("28P01: ");
-    pawl_status status = pawl__pg_status_of(sqlstate, PAWL_OK);
+    pawl_status status = status_of(sqlstate, PAWL_OK);
     pawl__fail(reterr,
                status,
                "cannot connect to '%s@%s:%s/%s': %.*s",

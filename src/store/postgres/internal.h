@@ -105,9 +105,6 @@ struct pawl__pg {
 
 /* error.c          */
 
-/* The one place where a SQLSTATE becomes a status. `gave_up` tells who cancelled a statement. */
-pawl_status pawl__pg_status_of(const char *sqlstate, pawl_status gave_up);
-
 /* The server ends the session after it has said this. */
 bool pawl__pg_is_fatal(const PGresult *result);
 
@@ -136,9 +133,6 @@ static inline int64_t pawl__pg_now_ns(const struct pawl__pg *pg)
     return pawl__monotonic_ns(pg->options.clock);
 }
 
-/* By a call, or by the flag that the options brought. */
-bool pawl__pg_is_interrupted(const struct pawl__pg *pg);
-
 /* Before anything is sent: not interrupted, not too late, connected (again, outside a transaction).
  */
 pawl_status pawl__pg_ready(struct pawl__pg *pg, pawl_error *reterr);
@@ -156,9 +150,6 @@ pawl_status pawl__pg_step(struct pawl__pg *pg,
                           bool unsent,
                           int64_t deadline_ns,
                           pawl_error *reterr);
-
-/* The server did not answer for `ms`, or refused: what the next call should know. */
-void pawl__pg_note_failure(struct pawl__pg *pg, pawl_status status, int ms);
 
 /* The next result of libpq, which is NULL at the end of each statement. */
 pawl_status pawl__pg_next(struct pawl__pg *pg, PGresult **ret_result, pawl_error *reterr);

@@ -46,7 +46,7 @@ static pawl_status has_schema(struct pawl__pg *pg, bool *ret_has, pawl_error *re
 
 static pawl_status create_schema(struct pawl__pg *pg, pawl_error *reterr)
 {
-    struct pawl__buf sql = BUF_INIT(512);
+    AUTO(pawl__buf_done) struct pawl__buf sql = BUF_INIT(512);
     char *quoted = PQescapeIdentifier(pg->conn, pg->namespace, strlen(pg->namespace));
 
     if (quoted == NULL) {
@@ -54,11 +54,8 @@ static pawl_status create_schema(struct pawl__pg *pg, pawl_error *reterr)
     }
     pawl__buf_add_format(&sql, "CREATE SCHEMA %s", quoted);
     PQfreemem(quoted);
-    pawl_status status = pawl__buf_check(&sql, "CREATE SCHEMA", reterr);
-    if (status == PAWL_OK) {
-        status = pawl__pg_simple(pg, sql.data, reterr);
-    }
-    pawl__buf_done(&sql);
+    TRY(pawl__buf_check(&sql, "CREATE SCHEMA", reterr));
+    pawl_status status = pawl__pg_simple(pg, sql.data, reterr);
     return status == PAWL_OK ? PAWL_OK
                              : pawl__fail_context(reterr, status, "schema '%s'", pg->namespace);
 }

@@ -53,15 +53,11 @@ pawl_status pawl__pg_pool_open(const char *url,
     REQUIRE(size_max >= 1);
     REQUIRE(size_max <= PAWL__PG_POOL_MAX);
     struct pawl__pg_pool *made = calloc(1, sizeof(*made));
-    if (made == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a connection pool");
-    }
+    TRY(pawl__check_memory(made, "a connection pool", reterr));
     pawl__lock_cond_init(&made->lock, &made->given);
     AUTO(pawl__pg_pool_close_p) struct pawl__pg_pool *pool = made;
     pool->url = strdup(url);
-    if (pool->url == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a connection pool");
-    }
+    TRY(pawl__check_memory(pool->url, "a connection pool", reterr));
     pool->size_max = size_max;
     if (options != NULL) {
         pool->options = *options;

@@ -54,9 +54,7 @@ pawl_status pawl__pg_store_init(struct pawl__pg_store *store,
     store->connections_max =
         location->connections == 0 ? CONNECTIONS_DEFAULT : location->connections;
     store->url = strdup(location->path);
-    if (store->url == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a URL");
-    }
+    TRY(pawl__check_memory(store->url, "a URL", reterr));
     pawl__cancel_init(&store->stop, NULL);
     store->stop_ready = true;
     return PAWL_OK;

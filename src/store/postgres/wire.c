@@ -34,7 +34,8 @@ void pawl__pg_set_deadline(struct pawl__pg *pg, int64_t deadline_ns)
 
 #define LOOK_NS (100 * NS_PER_MS) /* at a flag that wakes nobody */
 
-bool pawl__pg_is_interrupted(const struct pawl__pg *pg)
+/* By a call, or by the flag of the options. */
+static bool is_interrupted(const struct pawl__pg *pg)
 {
     return atomic_load(&pg->interrupted)
            || (pg->options.interrupted != NULL && atomic_load(pg->options.interrupted));
@@ -75,7 +76,7 @@ pawl_status pawl__pg_poll(struct pawl__pg *pg, int socket, short events, int64_t
     };
 
     while (!poll_until(pg, fds, COUNT_OF(fds), nap_until(pg, deadline_ns))) {
-        if (pg->gave_up == PAWL_OK && pawl__pg_is_interrupted(pg)) {
+        if (pg->gave_up == PAWL_OK && is_interrupted(pg)) {
             return PAWL_CANCELLED;
         }
         if (pawl__pg_now_ns(pg) >= deadline_ns) {
@@ -101,7 +102,7 @@ static void notice_hang_up(struct pawl__pg *pg)
 
 static pawl_status check_stopped(struct pawl__pg *pg, pawl_error *reterr)
 {
-    if (pawl__pg_is_interrupted(pg)) {
+    if (is_interrupted(pg)) {
         return pawl__fail(reterr, PAWL_CANCELLED, "interrupted");
     }
     if (pg->deadline_ns != 0 && pawl__pg_now_ns(pg) >= pg->deadline_ns) {
@@ -110,7 +111,8 @@ static pawl_status check_stopped(struct pawl__pg *pg, pawl_error *reterr)
     return PAWL_OK;
 }
 
-void pawl__pg_note_failure(struct pawl__pg *pg, pawl_status status, int ms)
+/* The server did not answer for `ms`, or refused: what the next call should know. */
+static void note_failure(struct pawl__pg *pg, pawl_status status, int ms)
 {
     pg->failed_ms = ms;
     pg->failed = status;
@@ -141,7 +143,7 @@ static pawl_status connect_again(struct pawl__pg *pg, pawl_error *reterr)
         deadline_ns,
         reterr);
     bool cut_short = status == PAWL_TIMEOUT && deadline_ns < limit_ns; /* that says nothing */
-    pawl__pg_note_failure(pg, cut_short ? PAWL_OK : status, pg->options.connect_ms_max);
+    note_failure(pg, cut_short ? PAWL_OK : status, pg->options.connect_ms_max);
     return status;
 }
 
@@ -251,7 +253,7 @@ static pawl_status await_server(struct pawl__pg *pg, short events, int64_t deadl
         };
         bool ready = poll_until(pg, fds, COUNT_OF(fds), nap_until(pg, MIN(until_ns, deadline_ns)));
 
-        if (ready ? fds[1].revents != 0 : pawl__pg_is_interrupted(pg)) {
+        if (ready ? fds[1].revents != 0 : is_interrupted(pg)) {
             return PAWL_CANCELLED;
         }
         if (ready && fds[0].revents != 0) {
@@ -289,7 +291,7 @@ static pawl_status fail_stalled(struct pawl__pg *pg, pawl_error *reterr)
         return fail_unread(pg, reterr);
     }
     pawl__pg_drop(pg);
-    pawl__pg_note_failure(pg, PAWL_TIMEOUT, pg->options.answer_ms_max);
+    note_failure(pg, PAWL_TIMEOUT, pg->options.answer_ms_max);
     return pawl__fail(reterr,
                       PAWL_TIMEOUT,
                       "the database server '%s' has stalled: no answer within %d ms "

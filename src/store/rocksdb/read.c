@@ -13,9 +13,7 @@ pawl_status pawl__rocks_snapshot_open(struct pawl__rocks *db,
 {
     struct pawl__rocks_snapshot *snapshot = calloc(1, sizeof(*snapshot));
 
-    if (snapshot == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a snapshot");
-    }
+    TRY(pawl__check_memory(snapshot, "a snapshot", reterr));
     snapshot->db = db;
     snapshot->native = rocksdb_create_snapshot(db->native);
     snapshot->read_options = rocksdb_readoptions_create();
@@ -216,9 +214,7 @@ pawl_status pawl__rocks_iter_open(struct pawl__rocks *db,
 {
     REQUIRE(family < db->family_count);
     struct rocks_iter *iter = calloc(1, sizeof(*iter) + range.from.len + range.until.len);
-    if (iter == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for an iterator");
-    }
+    TRY(pawl__check_memory(iter, "an iterator", reterr));
     iter->options = iter_options(iter, snapshot, range);
     iter->native = rocksdb_create_iterator_cf(db->native, iter->options, db->families[family]);
     *ret_iter = &iter->base;

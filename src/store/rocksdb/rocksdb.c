@@ -417,14 +417,10 @@ static pawl_status rocks_new(const char *dir,
 {
     AUTO(pawl__rocks_close_p) struct pawl__rocks *db = calloc(1, sizeof(*db));
 
-    if (db == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a store");
-    }
+    TRY(pawl__check_memory(db, "a store", reterr));
     pawl__lock_init(&db->space.lock);
     db->dir = strdup(dir);
-    if (db->dir == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a store");
-    }
+    TRY(pawl__check_memory(db->dir, "a store", reterr));
     db->clock = pawl__clock_or_real(options->clock);
     db->free_space_min = options->free_space_min;
     db->read_only = options->read_only;
@@ -460,32 +456,31 @@ static pawl_status find_dir(const char *dir,
                                         : status;
 }
 
+static pawl_status open_store(const char *dir,
+                              const struct pawl__rocks_options *options,
+                              struct pawl__rocks **ret_db,
+                              pawl_error *reterr)
+{
+    AUTO(pawl__rocks_close_p) struct pawl__rocks *db = NULL;
+
+    TRY(check_options(options, reterr));
+    TRY(rocks_new(dir, options, &db, reterr));
+    TRY(find_dir(dir, options, reterr));
+    TRY(pawl__store_lock_inside(dir, &db->lock, reterr));
+    TRY(open_checked(db, options, reterr));
+    *ret_db = STEAL(db);
+    return PAWL_OK;
+}
+
 pawl_status pawl__rocks_open(const char *dir,
                              const struct pawl__rocks_options *options,
                              struct pawl__rocks **ret_db,
                              pawl_error *reterr)
 {
-    AUTO(pawl__rocks_close_p) struct pawl__rocks *db = NULL;
-    pawl_status status = check_options(options, reterr);
+    pawl_status status = open_store(dir, options, ret_db, reterr);
 
-    if (status == PAWL_OK) {
-        status = rocks_new(dir, options, &db, reterr);
-    }
-    if (status != PAWL_OK) {
-        return pawl__fail_context(reterr, status, "open RocksDB store '%s'", dir);
-    }
-    status = find_dir(dir, options, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__store_lock_inside(dir, &db->lock, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = open_checked(db, options, reterr);
-    }
-    if (status != PAWL_OK) {
-        return pawl__fail_context(reterr, status, "open RocksDB store '%s'", dir);
-    }
-    *ret_db = STEAL(db);
-    return PAWL_OK;
+    return status == PAWL_OK ? PAWL_OK
+                             : pawl__fail_context(reterr, status, "open RocksDB store '%s'", dir);
 }
 
 static void close_native(struct pawl__rocks *db)

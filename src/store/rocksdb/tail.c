@@ -82,9 +82,7 @@ static pawl_status walk_log(int fd, struct log_walk *walk, pawl_error *reterr)
     uint64_t offset = 0;
     ssize_t got = 0;
 
-    if (block == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a block");
-    }
+    TRY(pawl__check_memory(block, "a block", reterr));
     while (!walk->other && (got = pread(fd, block, BLOCK, (off_t)offset)) > 0) {
         size_t at = 0;
         size_t step = 1;
@@ -130,9 +128,7 @@ pawl_status pawl__rocks_mend_log(const char *dir, bool *ret_mended, pawl_error *
         return PAWL_OK;
     }
     AUTO(pawl__text_free) char *path = pawl__fs_join(dir, name);
-    if (path == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
-    }
+    TRY(pawl__check_memory(path, "a path", reterr));
     AUTO(pawl__fs_close) int fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0) {
         return pawl__fail_errno(reterr, errno, "open '%s'", path);

@@ -21,9 +21,7 @@ pawl_status pawl__rocks_batch_new(struct pawl__rocks *db,
 {
     struct pawl__rocks_batch *batch = calloc(1, sizeof(*batch));
 
-    if (batch == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a batch");
-    }
+    TRY(pawl__check_memory(batch, "a batch", reterr));
     batch->db = db;
     batch->native = rocksdb_writebatch_create();
     *ret_batch = batch;

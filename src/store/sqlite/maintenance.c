@@ -186,9 +186,7 @@ pawl_status pawl__sqlite_backup(struct pawl__sqlite *db,
     size_t size = strlen(path) + sizeof("./.XXXXXX");
     AUTO(pawl__text_free) char *temporary = malloc(size);
 
-    if (temporary == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
-    }
+    TRY(pawl__check_memory(temporary, "a path", reterr));
     snprintf(temporary, size, "%s%s.XXXXXX", path[0] == '/' ? "" : "./", path);
     AUTO(pawl__fs_close) int fd = mkostemp(temporary, O_CLOEXEC); /* mode 0600 */
     if (fd < 0) {

@@ -93,20 +93,19 @@ static pawl_status schema_each(void *store,
 {
     AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
     bool more = false;
-    pawl_status status = has_table(store, &more, reterr);
 
-    if (status != PAWL_OK || !more) {
-        return status;
+    TRY(has_table(store, &more, reterr));
+    if (!more) {
+        return PAWL_OK;
     }
     TRY(pawl__sqlite_prepare_once(store, each_sql, &stmt, reterr));
     pawl__sqlite_bind_text(&stmt, 1, pawl_view_of(component));
-    while (status == PAWL_OK && more) {
-        status = pawl__sqlite_next(&stmt, &more, reterr);
-        if (status == PAWL_OK && more) {
-            status = visit_row(&stmt, component, visit, context, reterr);
-        }
+    TRY(pawl__sqlite_next(&stmt, &more, reterr));
+    while (more) {
+        TRY(visit_row(&stmt, component, visit, context, reterr));
+        TRY(pawl__sqlite_next(&stmt, &more, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status schema_exec(void *store, const char *sql, pawl_error *reterr)

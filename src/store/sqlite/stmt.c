@@ -265,24 +265,19 @@ pawl_status pawl__sqlite_begin(struct pawl__sqlite *db,
                                pawl_error *reterr)
 {
     REQUIRE(!db->in_transaction);
-    pawl_status status = pawl__sqlite_check_stop(db, reterr);
+    bool writes = kind == PAWL__SQLITE_IMMEDIATE;
+
+    TRY(pawl__sqlite_check_stop(db, reterr));
     /* What is written to a file that is no longer in its place is lost when it is closed, and
      * somebody else may be writing to another one there. */
-    if (status == PAWL_OK && kind == PAWL__SQLITE_IMMEDIATE) {
-        status = pawl__sqlite_check_place(db, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
-    int rc = run_own(db, kind == PAWL__SQLITE_IMMEDIATE ? OWN_BEGIN_IMMEDIATE : OWN_BEGIN_DEFERRED);
+    TRY(writes ? pawl__sqlite_check_place(db, reterr) : PAWL_OK);
+    int rc = run_own(db, writes ? OWN_BEGIN_IMMEDIATE : OWN_BEGIN_DEFERRED);
     if (rc != SQLITE_OK) {
         return pawl__sqlite_fail(db, rc, reterr);
     }
     db->in_transaction = true;
-    db->writes = kind == PAWL__SQLITE_IMMEDIATE;
-    if (kind == PAWL__SQLITE_IMMEDIATE) {
-        status = pawl__sqlite_check_schema_change(db, reterr);
-    }
+    db->writes = writes;
+    pawl_status status = writes ? pawl__sqlite_check_schema_change(db, reterr) : PAWL_OK;
     if (status != PAWL_OK) {
         pawl__sqlite_rollback(db);
     }
