@@ -55,6 +55,10 @@ PAWL_MUST_USE pawl_status pawl__check_bytes(const char *name,
                                             size_t max,
                                             pawl_error *reterr);
 
+/* INVALID: "after: names 1001 items, the limit is 1000", of "after: names" and " items". */
+PAWL_MUST_USE pawl_status pawl__check_limit(
+    const char *before, uint64_t count, const char *after, uint64_t max, pawl_error *reterr);
+
 /* For a view whose name is made up at run time ("creates[3].data"). */
 pawl_status pawl__check_view(pawl_view view, const char *name, pawl_error *reterr);
 

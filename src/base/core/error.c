@@ -308,6 +308,19 @@ pawl_status pawl__check_bytes(const char *name, size_t len, size_t max, pawl_err
                    reterr, PAWL_INVALID, "%s: has %zu bytes, the limit is %zu", name, len, max);
 }
 
+pawl_status pawl__check_limit(
+    const char *before, uint64_t count, const char *after, uint64_t max, pawl_error *reterr)
+{
+    return count <= max ? PAWL_OK
+                        : pawl__fail(reterr,
+                                     PAWL_INVALID,
+                                     "%s %llu%s, the limit is %llu",
+                                     before,
+                                     (unsigned long long)count,
+                                     after,
+                                     (unsigned long long)max);
+}
+
 void pawl__require_failed(const char *condition, const char *file, int line, const char *function)
 {
     /* The one place that ends the process: going on would write what is known to be wrong. */

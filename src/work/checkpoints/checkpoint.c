@@ -45,13 +45,8 @@ static pawl_status check_names(const pawl_checkpoint *checkpoint,
 
 static pawl_status check_evidence(const pawl_checkpoint *checkpoint, pawl_error *reterr)
 {
-    if (checkpoint->evidence_count > PAWL_EVIDENCE_MAX) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "evidence: %zu pieces, the limit is %d",
-                          checkpoint->evidence_count,
-                          PAWL_EVIDENCE_MAX);
-    }
+    TRY(pawl__check_limit(
+        "evidence:", checkpoint->evidence_count, " pieces", PAWL_EVIDENCE_MAX, reterr));
     if (checkpoint->evidence_count > 0 && checkpoint->evidence == NULL) {
         return pawl__fail(reterr, PAWL_INVALID, "evidence: is NULL");
     }
@@ -359,6 +354,8 @@ static pawl_status list_checkpoints(pawl_work *work,
                                     void *context,
                                     pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(visit, reterr);
     TRY(pawl__work_check_name("task_id", query->task_id, reterr));
     TRY(pawl__work_check_optional_name("work_item_id", query->work_item_id, reterr));
     if (query->type != NULL) {
@@ -377,10 +374,6 @@ pawl_status pawl_checkpoint_list(pawl_work *work,
                                  void *context,
                                  pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(visit, reterr);
-    NEED_VIEW(task_id, reterr);
-    NEED_VIEW(work_item_id, reterr);
     const struct work_checkpoint_query query = {
         .task_id = task_id,
         .work_item_id = work_item_id,
@@ -399,9 +392,6 @@ pawl_status pawl_checkpoint_page(pawl_work *work,
                                  void *context,
                                  pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(visit, reterr);
-    NEED_VIEW(task_id, reterr);
     const struct work_checkpoint_query query = {
         .task_id = task_id,
         .type = type,

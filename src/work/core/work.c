@@ -186,14 +186,8 @@ static pawl_status read_options(const pawl_work_options *given,
                           options->retry_max_ms,
                           options->retry_first_ms);
     }
-    if (options->claim_ahead > WORK_CLAIM_AHEAD_MAX) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "claim_ahead: is %u, the limit is %d",
-                          options->claim_ahead,
-                          WORK_CLAIM_AHEAD_MAX);
-    }
-    return PAWL_OK;
+    return pawl__check_limit(
+        "claim_ahead: is", options->claim_ahead, "", WORK_CLAIM_AHEAD_MAX, reterr);
 }
 
 static pawl_status open_work(pawl_work *work,

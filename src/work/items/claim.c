@@ -199,13 +199,7 @@ static pawl_status check_claim(const pawl_claim *claim, pawl_error *reterr)
 {
     TRY(pawl__work_check_name("holder", claim->holder, reterr));
     TRY(pawl__work_check_optional_name("task", claim->task_id, reterr));
-    if (claim->work_type_count > WORK_CLAIM_TYPES_MAX) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "types: are %zu, the limit is %d",
-                          claim->work_type_count,
-                          WORK_CLAIM_TYPES_MAX);
-    }
+    TRY(pawl__check_limit("types: are", claim->work_type_count, "", WORK_CLAIM_TYPES_MAX, reterr));
     if (claim->work_type_count > 0 && claim->work_types == NULL) {
         return pawl__fail(reterr, PAWL_INVALID, "types: is NULL");
     }

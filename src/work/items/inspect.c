@@ -62,8 +62,7 @@ static pawl_status check_filter(const pawl_item_filter *filter, pawl_error *rete
     };
 
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
-        TRY(texts[i].text.len == 0 ? PAWL_OK
-                                   : pawl__work_check_name(texts[i].field, texts[i].text, reterr));
+        TRY(pawl__work_check_optional_name(texts[i].field, texts[i].text, reterr));
     }
     if (filter->statuses >> (PAWL_ITEM_WAITING + 1) != 0) {
         return pawl__fail(reterr, PAWL_INVALID, "filter: statuses: has bits of no status");

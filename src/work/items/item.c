@@ -144,13 +144,8 @@ pawl_status pawl__work_check_message(const char *field,
 
 static pawl_status check_after(const pawl_submission *submission, pawl_error *reterr)
 {
-    if (submission->after_count > PAWL_WORK_AFTER_MAX) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "after: names %zu items, the limit is %d",
-                          submission->after_count,
-                          PAWL_WORK_AFTER_MAX);
-    }
+    TRY(pawl__check_limit(
+        "after: names", submission->after_count, " items", PAWL_WORK_AFTER_MAX, reterr));
     if (submission->after_count > 0 && submission->after == NULL) {
         return pawl__fail(reterr, PAWL_INVALID, "after: is NULL");
     }
@@ -164,12 +159,9 @@ static pawl_status check_numbers(const pawl_submission *submission, pawl_error *
 {
     TRY(pawl__check_range(
         "priority", submission->priority, PAWL_WORK_PRIORITY_MIN, PAWL_WORK_PRIORITY_MAX, reterr));
-    if (submission->max_retries > PAWL_WORK_RETRIES_MAX) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "max_retries: is %d, the limit is %d",
-                          submission->max_retries,
-                          PAWL_WORK_RETRIES_MAX);
+    if (submission->max_retries > 0) { /* negative: the default */
+        uint64_t retries = (uint64_t)submission->max_retries;
+        TRY(pawl__check_limit("max_retries: is", retries, "", PAWL_WORK_RETRIES_MAX, reterr));
     }
     return pawl__check_range("delay_ms", submission->delay_ms, 0, WORK_DELAY_MS_MAX, reterr);
 }

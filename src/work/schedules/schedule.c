@@ -75,13 +75,8 @@ static pawl_status check_schedule(const pawl_work *work,
 {
     pawl_submission item = submission_of(schedule, pawl_view_of("item"));
     TRY(pawl__work_check_name("schedule_id", schedule->schedule_id, reterr));
-    if (schedule->schedule_id.len > PAWL_SCHEDULE_ID_BYTES_MAX) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "schedule_id: %zu bytes, the limit is %d",
-                          schedule->schedule_id.len,
-                          PAWL_SCHEDULE_ID_BYTES_MAX);
-    }
+    TRY(pawl__check_limit(
+        "schedule_id:", schedule->schedule_id.len, " bytes", PAWL_SCHEDULE_ID_BYTES_MAX, reterr));
     pawl_status status = pawl__work_cron_parse(schedule->cron, ret_cron, reterr);
     if (status != PAWL_OK) {
         return pawl__fail_context(reterr, status, "cron");
