@@ -73,11 +73,8 @@ static pawl_status update_partition(struct node_gauges *gauges,
     pawl_sequencer_status of;
     char number[8];
     const char *labels[] = { pawl_app_get_descriptor(app)->name, number };
-    pawl_status status = pawl_app_get_status(app, partition, &of, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl_app_get_status(app, partition, &of, reterr));
     const double values[GAUGE_COUNT] = {
         [GAUGE_NEXT_OFFSET] = (double)of.next_offset,
         [GAUGE_STORED_OFFSET] = (double)of.stored_offset,
@@ -88,21 +85,21 @@ static pawl_status update_partition(struct node_gauges *gauges,
         [GAUGE_FLUSH_FAILURES] = (double)of.flush_failures,
     };
     (void)snprintf(number, sizeof(number), "%u", partition);
-    for (size_t i = 0; i < GAUGE_COUNT && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < GAUGE_COUNT; i++) {
         struct pawl__series *series = NULL;
 
-        status = pawl__metric_series(gauges->metrics[i], labels, &series, reterr);
+        TRY(pawl__metric_series(gauges->metrics[i], labels, &series, reterr));
         pawl__gauge_set(series, values[i]);
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__serve_gauges_update(struct pawl__serve_node *node, pawl_error *reterr)
 {
-    struct node_app_state *apps = calloc(NODE_APPS_MAX, sizeof(apps[0]));
+    size_t count = 0;
+    struct node_app_state *apps = pawl__serve_app_states(node, false, &count);
     pawl_status status =
         apps == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for metrics") : PAWL_OK;
-    size_t count = apps == NULL ? 0 : pawl__serve_apps(node, apps, NODE_APPS_MAX);
 
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
         uint16_t partitions =

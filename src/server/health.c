@@ -119,7 +119,8 @@ static void add_apps(struct report *report, const struct node_app_state *apps, s
  * memory the buffer is broken: nobody knows. */
 static bool write_report(struct pawl__serve_node *node, struct pawl__buf *body)
 {
-    struct node_app_state *apps = calloc(NODE_APPS_MAX, sizeof(apps[0]));
+    size_t count = 0;
+    struct node_app_state *apps = pawl__serve_app_states(node, false, &count);
     struct report report = { .body = body };
 
     if (apps == NULL) {
@@ -127,7 +128,7 @@ static bool write_report(struct pawl__serve_node *node, struct pawl__buf *body)
         body->nomem = true;
         return false;
     }
-    add_apps(&report, apps, pawl__serve_apps(node, apps, NODE_APPS_MAX));
+    add_apps(&report, apps, count);
     free(apps);
     pawl_status health = pawl__serve_work_health(node->work);
     if (health != PAWL_OK) {

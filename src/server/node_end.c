@@ -83,7 +83,7 @@ pawl_status pawl__serve_apps_close(struct pawl__serve_node *node, pawl_error *re
         return PAWL_OK;
     }
     size_t count = 0;
-    struct node_app_state *states = pawl__serve_app_handles(node, &count);
+    struct node_app_state *states = pawl__serve_app_states(node, true, &count);
     struct closing *closings = calloc(count + 1, sizeof(*closings));
     struct pawl__stop *stops = calloc(count + 1, sizeof(*stops));
     int64_t deadline_ns =

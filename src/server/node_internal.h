@@ -42,14 +42,11 @@ bool pawl__serve_node_find(struct pawl__serve_node *node,
                            pawl_view name,
                            struct node_app_state *ret_state);
 
-/* Those that there are now: at most `max` into `ret_states`, and how many. */
-size_t pawl__serve_apps(struct pawl__serve_node *node,
-                        struct node_app_state *ret_states,
-                        size_t max);
-
-/* All handles that are to be closed, those of applications that another process has taken over too: one
- * block to free. NULL: no memory. */
-struct node_app_state *pawl__serve_app_handles(struct pawl__serve_node *node, size_t *ret_count);
+/* Those that there are now; `to_close`: all handles that must be closed, those that were lost to another process
+ * too. One block to free; NULL: no memory. */
+struct node_app_state *pawl__serve_app_states(struct pawl__serve_node *node,
+                                              bool to_close,
+                                              size_t *ret_count);
 
 size_t pawl__serve_apps_open_count(struct pawl__serve_node *node); /* those that are open */
 

@@ -34,14 +34,14 @@ static const char *with(const char *location, const char *parameter)
     return text;
 }
 
+/* Again and again: threads of the application may have connected anew meanwhile. */
 static void end_sessions(void)
 {
-    pg_admin(&app_server,
-             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-             " WHERE application_name = 'pawl app'");
     int64_t deadline_ns = in_ms(APP_PATIENCE_MS);
+
     while (pg_number(&app_server,
-                     "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pawl app'")
+                     "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+                     " WHERE application_name = 'pawl app'")
            > 0) {
         assert_true(pawl__monotonic_ns(pawl__clock_real()) < deadline_ns);
     }

@@ -43,18 +43,20 @@ pawl_status pawl__app_store_flush_last(struct app_store *store,
                : store->ops->flush_last(store, deadline_ns, reterr);
 }
 
-pawl_status pawl__app_store_new(size_t size,
-                                const struct app_store_ops *ops,
-                                struct app_store **ret_store,
-                                pawl_error *reterr)
+pawl_status pawl__app_store_make(const struct app_store_ops *ops,
+                                 const struct pawl__location *location,
+                                 const void *setup,
+                                 void *ret_store,
+                                 pawl_error *reterr)
 {
-    struct app_store *store = calloc(1, size);
+    AUTO(pawl__app_store_close_p) struct app_store *store = calloc(1, ops->size);
 
     if (store == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a store");
     }
     store->ops = ops;
-    *ret_store = store;
+    TRY(ops->open(store, location, setup, reterr));
+    *(struct app_store **)ret_store = STEAL(store);
     return PAWL_OK;
 }
 

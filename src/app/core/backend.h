@@ -70,6 +70,7 @@ PAWL_MUST_USE pawl_status pawl__app_page_add(struct app_page *page,
                                              pawl_error *reterr);
 
 struct app_anchor;
+struct app_store_options;
 
 struct app_store {
     const struct app_store_ops *ops;
@@ -111,7 +112,12 @@ typedef pawl_status app_write_anchor_fn(struct app_store *store,
                                         pawl_error *reterr);
 
 struct app_store_ops {
-    void (*close)(struct app_store *store);
+    size_t size; /* of a store, which begins with struct app_store and starts with zeroes */
+    pawl_status (*open)(struct app_store *store,
+                        const struct pawl__location *location,
+                        const struct app_store_options *options,
+                        pawl_error *reterr);
+    void (*close)(struct app_store *store); /* also after an open that failed */
 
     /* From any thread: calls under way and later ones end soon, for good. NULL: they do anyway. */
     void (*interrupt)(struct app_store *store);
@@ -191,11 +197,12 @@ PAWL_MUST_USE pawl_status pawl__app_store_walk(struct app_store *store,
                                                void *context,
                                                pawl_error *reterr);
 
-/* For backends: an empty store of this size, which begins with struct app_store. */
-PAWL_MUST_USE pawl_status pawl__app_store_new(size_t size,
-                                              const struct app_store_ops *ops,
-                                              struct app_store **ret_store,
-                                              pawl_error *reterr);
+/* For backends: makes an empty store of ops->size bytes and opens it. */
+PAWL_MUST_USE pawl_status pawl__app_store_make(const struct app_store_ops *ops,
+                                               const struct pawl__location *location,
+                                               const void *setup,
+                                               void *ret_store,
+                                               pawl_error *reterr);
 
 /* For backends: a copy of what a look-up found; NULL: nothing. */
 PAWL_MUST_USE pawl_status pawl__app_value_copy(struct app_value *ret_value,

@@ -210,30 +210,39 @@ static pawl_status write_anchor(struct app_store *store, pawl_view text, pawl_er
     return PAWL_OK;
 }
 
-pawl_status pawl__app_memory_open(const struct pawl__location *location,
-                                  const void *setup,
-                                  void *ret_store,
-                                  pawl_error *reterr)
+static pawl_status open_memory(struct app_store *store,
+                               const struct pawl__location *location,
+                               const struct app_store_options *options,
+                               pawl_error *reterr)
 {
-    static const struct app_store_ops ops = {
-        .close = close_memory,
-        .get_many = get_many,
-        .scan = scan,
-        .write = write_batch,
-        .read_anchor = read_anchor,
-        .write_anchor = write_anchor,
-    };
-    struct app_store *store = NULL;
+    struct memory *memory = (struct memory *)store;
 
     (void)location;
-    (void)setup;
-    TRY(pawl__app_store_new(sizeof(struct memory), &ops, &store, reterr));
-    struct memory *memory = (struct memory *)store;
+    (void)options;
+    (void)reterr;
     for (size_t i = 0; i < APP_FAMILY_COUNT; i++) {
         pawl__app_ordered_init(&memory->families[i]);
     }
     pawl__lock_init(&memory->lock);
     memory->base.anchor_name = "memory";
-    *(struct app_store **)ret_store = store;
     return PAWL_OK;
+}
+
+static const struct app_store_ops memory_ops = {
+    .size = sizeof(struct memory),
+    .open = open_memory,
+    .close = close_memory,
+    .get_many = get_many,
+    .scan = scan,
+    .write = write_batch,
+    .read_anchor = read_anchor,
+    .write_anchor = write_anchor,
+};
+
+pawl_status pawl__app_memory_open(const struct pawl__location *location,
+                                  const void *setup,
+                                  void *ret_store,
+                                  pawl_error *reterr)
+{
+    return pawl__app_store_make(&memory_ops, location, setup, ret_store, reterr);
 }

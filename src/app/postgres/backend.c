@@ -301,32 +301,8 @@ static void close_store(struct app_store *store)
     pawl__app_lease_stop(&self->lease);
     pawl__pg_store_done(&self->pg);
     pawl__app_lease_done(&self->lease);
-    if (self->lock_ready) {
-        pawl__lock_done(&self->lock);
-    }
+    pawl__lock_done(&self->lock);
     free(self);
-}
-
-static pawl_status open_at(struct app_postgres *self,
-                           const struct pawl__location *location,
-                           const struct app_store_options *options,
-                           pawl_error *reterr)
-{
-    const struct pawl__pg_options connections = {
-        .application_name = "pawl app",
-        .statements = pawl__app_pg_statements,
-        .statement_count = APP_PG_COUNT,
-        .answer_ms_max = (int)MIN(options->answer_ms_max, (uint32_t)INT32_MAX),
-        .connect_ms_max = CONNECT_MS_MAX,
-        .unsafe_async_commit = options->unsafe_no_sync,
-        .cancel = &self->lease.stop,
-    };
-
-    TRY(pawl__pg_store_init(&self->pg, location, &connections, reterr));
-    pawl__app_lease_init(&self->lease, options->lease_ms);
-    pawl__lock_init(&self->lock);
-    self->lock_ready = true;
-    return connect_all(self, options, reterr);
 }
 
 /* The location and the descriptor may both name the application. */
@@ -344,30 +320,49 @@ static pawl_status check_app_name(const struct pawl__location *location,
                             options->app_name);
 }
 
+static pawl_status open_store(struct app_store *store,
+                              const struct pawl__location *location,
+                              const struct app_store_options *given,
+                              pawl_error *reterr)
+{
+    struct app_postgres *self = (struct app_postgres *)store;
+    const struct pawl__pg_options connections = {
+        .application_name = "pawl app",
+        .statements = pawl__app_pg_statements,
+        .statement_count = APP_PG_COUNT,
+        .answer_ms_max = (int)MIN(given->answer_ms_max, (uint32_t)INT32_MAX),
+        .connect_ms_max = CONNECT_MS_MAX,
+        .unsafe_async_commit = given->unsafe_no_sync,
+        .cancel = &self->lease.stop,
+    };
+    struct app_store_options options = *given;
+
+    self->base.name = self->name;
+    self->base.anchor_name = "column 'anchor' of table pawl.apps";
+    pawl__app_lease_init(&self->lease, options.lease_ms);
+    pawl__lock_init(&self->lock);
+    TRY(pawl__pg_store_init(&self->pg, location, &connections, reterr));
+    TRY(check_app_name(location, &options, reterr));
+    options.app_name = options.app_name == NULL ? location->app : options.app_name;
+    return connect_all(self, &options, reterr);
+}
+
+static const struct app_store_ops postgres_ops = {
+    .size = sizeof(struct app_postgres),
+    .open = open_store,
+    .close = close_store,
+    .interrupt = interrupt_store,
+    .get_many = pawl__app_pg_get_many,
+    .scan = pawl__app_pg_scan,
+    .write = pawl__app_pg_write,
+    .read_anchor = pawl__app_pg_read_anchor,
+    .write_anchor = pawl__app_pg_write_anchor,
+};
+
 pawl_status pawl__app_postgres_open(const struct pawl__location *location,
                                     const void *setup,
                                     void *ret_store,
                                     pawl_error *reterr)
 {
-    static const struct app_store_ops ops = {
-        .close = close_store,
-        .interrupt = interrupt_store,
-        .get_many = pawl__app_pg_get_many,
-        .scan = pawl__app_pg_scan,
-        .write = pawl__app_pg_write,
-        .read_anchor = pawl__app_pg_read_anchor,
-        .write_anchor = pawl__app_pg_write_anchor,
-    };
-    AUTO(pawl__app_store_close_p) struct app_store *store = NULL;
-    struct app_store_options options = *(const struct app_store_options *)setup;
-
-    TRY(check_app_name(location, &options, reterr));
-    options.app_name = options.app_name == NULL ? location->app : options.app_name;
-    TRY(pawl__app_store_new(sizeof(struct app_postgres), &ops, &store, reterr));
-    struct app_postgres *self = (struct app_postgres *)store;
-    self->base.name = self->name;
-    self->base.anchor_name = "column 'anchor' of table pawl.apps";
-    TRY(open_at(self, location, &options, reterr));
-    *(struct app_store **)ret_store = STEAL(store);
-    return PAWL_OK;
+    return pawl__app_store_make(&postgres_ops, location, setup, ret_store, reterr);
 }

@@ -13,8 +13,7 @@
 
 struct app_postgres {
     struct app_store base;
-    struct pawl__lock lock; /* covers orphans and altered */
-    bool lock_ready;
+    struct pawl__lock lock;             /* covers orphans and altered */
     int64_t orphans[PAWL__PG_POOL_MAX]; /* sessions that may still commit what we lost sight of */
     size_t orphan_count;
     pawl_error

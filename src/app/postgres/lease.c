@@ -16,7 +16,6 @@ void pawl__app_lease_init(struct app_lease *lease, uint32_t term_ms)
 {
     lease->term_ms = term_ms == 0 ? TERM_MS_DEFAULT : term_ms;
     pawl__cancel_init(&lease->stop, NULL);
-    lease->stop_ready = true;
 }
 
 /* No other process can take the application while a session of ours lives, so an expired lease may be renewed. */
@@ -85,16 +84,12 @@ pawl_status pawl__app_lease_start(struct app_postgres *self, pawl_error *reterr)
 
 void pawl__app_lease_stop(struct app_lease *lease)
 {
-    if (lease->stop_ready) {
-        pawl__cancel_now(&lease->stop);
-        pawl__thread_join(&lease->thread);
-    }
+    pawl__cancel_now(&lease->stop);
+    pawl__thread_join(&lease->thread);
     pawl__pg_close(STEAL(lease->pg));
 }
 
 void pawl__app_lease_done(struct app_lease *lease)
 {
-    if (lease->stop_ready) {
-        pawl__cancel_done(&lease->stop);
-    }
+    pawl__cancel_done(&lease->stop);
 }

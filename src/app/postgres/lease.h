@@ -12,7 +12,6 @@ struct app_lease {
     int64_t term_ms;
     int64_t epoch;            /* of this owner */
     struct pawl__cancel stop; /* ends the renewal, and what connections wait for */
-    bool stop_ready;
     struct pawl__thread thread;
     struct pawl__pg *pg; /* the renewal's own: commands may have all of the pool for a long time */
 };

@@ -269,36 +269,36 @@ static pawl_status open_engine(struct rocksdb_store *self,
     return pawl__rocks_open(self->path, &native, &self->db, reterr);
 }
 
-static pawl_status open_at(struct rocksdb_store *self,
-                           const char *dir,
-                           const struct app_store_options *options,
-                           pawl_error *reterr)
+static pawl_status open_store(struct app_store *store,
+                              const struct pawl__location *location,
+                              const struct app_store_options *options,
+                              pawl_error *reterr)
 {
-    TRY(set_name(self, dir, options->app_name, reterr));
+    struct rocksdb_store *self = (struct rocksdb_store *)store;
+
+    TRY(set_name(self, location->path, options->app_name, reterr));
     TRY(options->must_exist ? check_exists(self, reterr) : PAWL_OK);
     TRY(check_new(self, options, reterr));
     return open_engine(self, options, reterr);
 }
+
+static const struct app_store_ops rocksdb_ops = {
+    .size = sizeof(struct rocksdb_store),
+    .open = open_store,
+    .close = close_store,
+    .flush_last = flush_last,
+    .get_many = get_many,
+    .scan = scan,
+    .write = write_batch,
+    .read_anchor = read_anchor,
+    .write_anchor = write_anchor,
+    .check_neighbours = check_neighbours,
+};
 
 pawl_status pawl__app_rocksdb_open(const struct pawl__location *location,
                                    const void *setup,
                                    void *ret_store,
                                    pawl_error *reterr)
 {
-    static const struct app_store_ops ops = {
-        .close = close_store,
-        .flush_last = flush_last,
-        .get_many = get_many,
-        .scan = scan,
-        .write = write_batch,
-        .read_anchor = read_anchor,
-        .write_anchor = write_anchor,
-        .check_neighbours = check_neighbours,
-    };
-    AUTO(pawl__app_store_close_p) struct app_store *store = NULL;
-
-    TRY(pawl__app_store_new(sizeof(struct rocksdb_store), &ops, &store, reterr));
-    TRY(open_at((struct rocksdb_store *)store, location->path, setup, reterr));
-    *(struct app_store **)ret_store = STEAL(store);
-    return PAWL_OK;
+    return pawl__app_store_make(&rocksdb_ops, location, setup, ret_store, reterr);
 }

@@ -95,9 +95,8 @@ static pawl_status write_list(const struct node_app_state *apps,
 
 void pawl__serve_app_list(struct pawl__http_request *request, void *context)
 {
-    struct pawl__serve_node *node = context;
-    struct node_app_state *apps = calloc(NODE_APPS_MAX, sizeof(apps[0]));
-    size_t count = apps == NULL ? 0 : pawl__serve_apps(node, apps, NODE_APPS_MAX);
+    size_t count = 0;
+    struct node_app_state *apps = pawl__serve_app_states(context, false, &count);
     struct pawl__buf body = BUF_INIT(LIST_BYTES_MAX);
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status = apps == NULL ? pawl__fail(&error, PAWL_NOMEM, "no memory for a list")

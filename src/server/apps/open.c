@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/core/error.h"
+#include "base/core/grow.h"
 #include "base/core/macros.h"
 #include "base/log/log.h"
 #include "base/os/clock.h"
@@ -14,7 +15,7 @@
 #include "base/thread/shutdown.h"
 #include "server/node_internal.h"
 
-enum { OPENERS = 4, RETRY_MS = 1000, LOST_FIRST = 1 };
+enum { OPENERS = 4, RETRY_MS = 1000 };
 
 /* One of them: what clients see of it, and when it is opened next. */
 struct node_app {
@@ -95,22 +96,9 @@ bool pawl__serve_node_find(struct pawl__serve_node *node,
     return found != NULL;
 }
 
-size_t pawl__serve_apps(struct pawl__serve_node *node,
-                        struct node_app_state *ret_states,
-                        size_t max)
-{
-    struct node_apps *apps = node->apps;
-
-    pawl__lock(&apps->lock);
-    size_t count = MIN(apps->count, max);
-    for (size_t i = 0; i < count; i++) {
-        ret_states[i] = state_of(apps->apps[i]);
-    }
-    pawl__unlock(&apps->lock);
-    return count;
-}
-
-struct node_app_state *pawl__serve_app_handles(struct pawl__serve_node *node, size_t *ret_count)
+struct node_app_state *pawl__serve_app_states(struct pawl__serve_node *node,
+                                              bool to_close,
+                                              size_t *ret_count)
 {
     struct node_apps *apps = node->apps;
     size_t count = 0;
@@ -118,11 +106,11 @@ struct node_app_state *pawl__serve_app_handles(struct pawl__serve_node *node, si
     pawl__lock(&apps->lock);
     struct node_app_state *states = calloc(apps->count + apps->lost_count + 1, sizeof(*states));
     for (size_t i = 0; states != NULL && i < apps->count; i++) {
-        if (apps->apps[i]->app != NULL) {
+        if (!to_close || apps->apps[i]->app != NULL) {
             states[count++] = state_of(apps->apps[i]);
         }
     }
-    for (size_t i = 0; states != NULL && i < apps->lost_count; i++) {
+    for (size_t i = 0; states != NULL && to_close && i < apps->lost_count; i++) {
         states[count++] = apps->lost[i];
     }
     pawl__unlock(&apps->lock);
@@ -241,16 +229,13 @@ static pawl_status ignore_record(void *context, const pawl_app_record *record, p
 static bool remember_lost_locked(struct node_apps *apps, const struct node_app *app)
     REQUIRES_LOCK(apps->lock)
 {
-    if (apps->lost_count == apps->lost_room) {
-        size_t room = MAX(2 * apps->lost_room, (size_t)LOST_FIRST);
-        struct node_app_state *lost = realloc(apps->lost, room * sizeof(*lost));
+    struct node_app_state *lost =
+        pawl__grow(apps->lost, apps->lost_count, &apps->lost_room, sizeof(*lost));
 
-        if (lost == NULL) {
-            return false;
-        }
-        apps->lost = lost;
-        apps->lost_room = room;
+    if (lost == NULL) {
+        return false;
     }
+    apps->lost = lost;
     apps->lost[apps->lost_count++] = state_of(app);
     return true;
 }

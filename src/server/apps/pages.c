@@ -88,12 +88,13 @@ static void page_done(struct page *page)
     pawl__buf_done(&page->body);
 }
 
+/* Adds the items of a workspace or partition to a page. */
+typedef pawl_status read_page_fn(struct page *page, uint64_t of, pawl_error *reterr);
+
 /* Reads the query, calls `read` and answers. */
 static pawl_status answer_page(struct pawl__http_request *request,
                                pawl_app *app,
-                               pawl_status (*read)(struct page *page,
-                                                   uint64_t of,
-                                                   pawl_error *reterr),
+                               read_page_fn *read,
                                uint64_t of,
                                pawl_error *reterr)
 {
@@ -125,6 +126,18 @@ static pawl_status find_workspace(const struct pawl__http_request *request,
     return pawl__http_part_number(request, "wsid", range, ret_workspace, reterr);
 }
 
+/* A page of what `read` finds in the workspace that the address names. */
+static pawl_status answer_workspace(struct pawl__http_request *request,
+                                    const struct node_app_state *found,
+                                    read_page_fn *read,
+                                    pawl_error *reterr)
+{
+    uint64_t workspace = 0;
+
+    TRY(find_workspace(request, &workspace, reterr));
+    return answer_page(request, found->app, read, workspace, reterr);
+}
+
 /* --- records --- */
 
 static pawl_status read_records(struct page *page, uint64_t workspace, pawl_error *reterr)
@@ -137,10 +150,7 @@ static pawl_status records(struct pawl__http_request *request,
                            const struct node_app_state *found,
                            pawl_error *reterr)
 {
-    uint64_t workspace = 0;
-
-    TRY(find_workspace(request, &workspace, reterr));
-    return answer_page(request, found->app, read_records, workspace, reterr);
+    return answer_workspace(request, found, read_records, reterr);
 }
 
 static pawl_status on_record(void *context, const pawl_app_record *record, pawl_error *reterr)
@@ -182,10 +192,7 @@ static pawl_status wlog(struct pawl__http_request *request,
                         const struct node_app_state *found,
                         pawl_error *reterr)
 {
-    uint64_t workspace = 0;
-
-    TRY(find_workspace(request, &workspace, reterr));
-    return answer_page(request, found->app, read_wlog, workspace, reterr);
+    return answer_workspace(request, found, read_wlog, reterr);
 }
 
 static pawl_status read_plog(struct page *page, uint64_t partition, pawl_error *reterr)
