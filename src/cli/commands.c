@@ -24,6 +24,7 @@ static const struct pawl__cli_command root = {
                          &pawl__cli_cmd_app,
                          &pawl__cli_cmd_seq,
                          &pawl__cli_cmd_serve,
+                         &pawl__cli_cmd_token,
                          &pawl__cli_cmd_doctor,
                          &pawl__cli_cmd_config,
                          &pawl__cli_cmd_help,

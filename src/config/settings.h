@@ -51,7 +51,9 @@ enum pawl__setting_type {
     X(STORE_ANSWER_TIMEOUT, "store.answer_timeout", DURATION, "10s", 100 * NS_PER_MS, 3600 * NS_PER_S, NULL, NULL, "How long a PostgreSQL server may be silent before it counts as stalled and the call fails.") \
     X(STORE_FREE_SPACE_MIN, "store.free_space_min", SIZE, "256MiB", 0, INT64_MAX, NULL, NULL, "Free disk space below which an application in a directory refuses commands, before the disk is full.") \
     X(STORE_MEMORY_MAX, "store.memory_max", SIZE, "128MiB", 16 << 20, INT64_C(1) << 44, NULL, NULL, "Memory for the stores of all applications in directories together: what was read, and what waits to be written to files.") \
-    X(SERVER_LISTEN, "server.listen", TEXT, "127.0.0.1:8470", 0, 0, NULL, NULL, "Address and port that 'pawl serve' listens on; only of this machine.") \
+    X(SERVER_LISTEN, "server.listen", TEXT, "127.0.0.1:8470", 0, 0, NULL, NULL, "Address and port that 'pawl serve' listens on; one that other machines reach needs a token and TLS.") \
+    X(SERVER_TLS_CERTIFICATE, "server.tls_certificate", PATH, "", 0, 0, NULL, NULL, "File with the certificate of 'pawl serve' and its chain (PEM); without it the node speaks plain HTTP.") \
+    X(SERVER_TLS_KEY, "server.tls_key", PATH, "", 0, 0, NULL, NULL, "File with the key of that certificate (PEM), which nobody else may read.") \
     X(SERVER_BODY_MAX, "server.body_max", SIZE, "8MiB", 1024, 64 << 20, NULL, NULL, "Largest body of a request.") \
     X(SERVER_BODIES_MAX, "server.bodies_max", SIZE, "256MiB", 1 << 20, INT64_C(64) << 30, NULL, NULL, "Bodies of all requests together; more are answered 503.") \
     X(SERVER_HEADER_MAX, "server.header_max", SIZE, "32KiB", 4096, 1 << 20, NULL, NULL, "Largest first line and headers of a request.") \

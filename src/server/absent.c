@@ -4,9 +4,12 @@
 #include "net/http/listen.h"
 #include "server/node.h"
 
-pawl_status pawl__serve_check_address(const char *listen, pawl_error *reterr)
+pawl_status pawl__serve_check_address(const char *listen,
+                                      const struct pawl__serve_reach *reach,
+                                      pawl_error *reterr)
 {
     (void)listen;
+    (void)reach;
     return pawl__fail_absent(reterr, "node", "node");
 }
 

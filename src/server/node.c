@@ -11,6 +11,7 @@
 #include "base/os/clock.h"
 #include "base/os/fs.h"
 #include "server/node_internal.h"
+#include "server/tokens/store.h"
 #include "server/work/work.h"
 #include "store/location.h"
 
@@ -133,19 +134,45 @@ pawl_status pawl__serve_node_create(struct pawl__serve_node *node,
 
 /* --- opening --- */
 
-pawl_status pawl__serve_check_address(const char *listen, pawl_error *reterr)
+pawl_status pawl__serve_check_address(const char *listen,
+                                      const struct pawl__serve_reach *reach,
+                                      pawl_error *reterr)
 {
     struct pawl__http_address address;
 
     TRY(pawl__http_address_parse(listen, &address, reterr));
-    if (!address.loopback) {
+    if (address.loopback) {
+        return PAWL_OK;
+    }
+    if (!reach->has_tokens) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
-                          "'%s' can be reached from other machines, and there are no tokens yet "
-                          "that would keep strangers out: listen on 127.0.0.1 or [::1]",
+                          "'%s' can be reached from other machines, and no token keeps strangers "
+                          "out: make one with 'pawl token create', or listen on 127.0.0.1",
+                          listen);
+    }
+    if (!reach->has_tls && !reach->unsafe_plain) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "tokens would be sent to '%s' in the clear: set server.tls_certificate "
+                          "and server.tls_key, or say --unsafe-plain",
                           listen);
     }
     return PAWL_OK;
+}
+
+static pawl_status open_tokens(struct pawl__serve_node *node, pawl_error *reterr)
+{
+    const struct pawl__serve_options *options = &node->options;
+    struct pawl__serve_reach reach = { .has_tls = options->http.tls_certificate != NULL,
+                                       .unsafe_plain = options->unsafe_plain };
+
+    if (options->tokens != NULL) {
+        TRY(pawl__serve_tokens_open(
+            options->tokens, false, options->http.clock, &node->tokens, reterr));
+        TRY(pawl__serve_tokens_any(node->tokens, &reach.has_tokens, reterr));
+    }
+    return pawl__serve_check_address(options->http.listen, &reach, reterr);
 }
 
 static pawl_status claim_location(struct pawl__serve_node *node, pawl_error *reterr)
@@ -160,20 +187,23 @@ static pawl_status claim_location(struct pawl__serve_node *node, pawl_error *ret
 static pawl_status listen_on(struct pawl__serve_node *node, pawl_error *reterr)
 {
     struct pawl__http_options options = node->options.http;
+    struct pawl__http_address address;
 
     options.routes = pawl__serve_routes;
     options.route_count = pawl__serve_route_count;
     options.context = node;
     options.metrics = node->metrics;
-    options.loopback_hosts = true;
+    TRY(pawl__http_address_parse(options.listen, &address, reterr));
+    options.loopback_hosts = address.loopback;
+    options.authorize = pawl__serve_authorize;
     return pawl__http_start(&options, &node->http, reterr);
 }
 
 /* Listens before applications are opened: requests for one are meanwhile answered with 503. */
 static pawl_status open_parts(struct pawl__serve_node *node, pawl_error *reterr)
 {
-    TRY(pawl__serve_check_address(node->options.http.listen, reterr));
     TRY(claim_location(node, reterr));
+    TRY(open_tokens(node, reterr));
     TRY(pawl__metrics_new(&node->metrics, reterr));
     TRY(pawl__serve_gauges_new(node->metrics, &node->gauges, reterr));
     TRY(pawl__serve_work_new(&node->options, node->metrics, &node->work, reterr));
@@ -257,6 +287,7 @@ pawl_status pawl__serve_node_close(struct pawl__serve_node *node, pawl_error *re
     }
     pawl__serve_gauges_free(node->gauges);
     pawl__metrics_free(node->metrics);
+    pawl__serve_tokens_close(node->tokens);
     pawl__store_lock_release(node->owner);
     pawl__lock_done(&node->create_lock);
     pawl__serve_apps_free(node);

@@ -23,15 +23,25 @@ struct pawl__serve_options {
     const char *work; /* where the work store is, or would be once somebody submits; NULL: none */
     pawl_work_options work_options;
     uint32_t work_sweep_ms; /* how often its leases that ran out are taken back; 0: not at all */
-    struct pawl__http_options http; /* listen and limits; the rest is the node's */
+    const char *tokens;     /* the file of its tokens, once there are any; NULL: it has none */
+    bool unsafe_plain;      /* other machines may send tokens without TLS */
+    struct pawl__http_options http; /* listen, limits and TLS; the rest is the node's */
     uint32_t stop_ms_max;           /* for requests that have begun, when it is closed */
     uint32_t partitions_max;        /* of all applications together: each has threads and a cache */
     uint32_t
         open_ms; /* so long does pawl__serve_node_open wait for applications, while it listens */
 };
 
-/* Whether a node may listen there: INVALID when it is no address, or not of this machine alone. */
-PAWL_MUST_USE pawl_status pawl__serve_check_address(const char *listen, pawl_error *reterr);
+/* Whether a node may listen there: INVALID when it is no address; or one that other machines reach, and it has
+ * no token, or would be sent them in the clear. */
+struct pawl__serve_reach {
+    bool has_tokens;
+    bool has_tls;
+    bool unsafe_plain;
+};
+PAWL_MUST_USE pawl_status pawl__serve_check_address(const char *listen,
+                                                    const struct pawl__serve_reach *reach,
+                                                    pawl_error *reterr);
 
 struct pawl__serve_node;
 

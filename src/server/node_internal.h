@@ -7,9 +7,10 @@
 #include "server/probe.h"
 #include "store/lock.h"
 
-struct node_apps;   /* the applications: server/apps/open.c */
-struct node_gauges; /* metrics of the applications: server/gauges.c */
-struct node_work;   /* the work store: server/work/work.h */
+struct node_apps;    /* the applications: server/apps/open.c */
+struct node_gauges;  /* metrics of the applications: server/gauges.c */
+struct pawl__tokens; /* server/tokens/store.h */
+struct node_work;    /* the work store: server/work/work.h */
 
 struct pawl__serve_node {
     struct pawl__lock create_lock; /* one application is created at a time */
@@ -22,6 +23,7 @@ struct pawl__serve_node {
     struct pawl__metrics *metrics;
     struct node_gauges *gauges;
     struct node_work *work;
+    struct pawl__tokens *tokens; /* NULL: it knows none */
     struct pawl__http *http;
     struct pawl__clock *clock; /* of deadlines and waits, so one that runs */
     int64_t started_ns;
@@ -97,6 +99,9 @@ void pawl__serve_gauges_free(struct node_gauges *gauges);
 /* Sets them to what the applications say now. */
 PAWL_MUST_USE pawl_status pawl__serve_gauges_update(struct pawl__serve_node *node,
                                                     pawl_error *reterr);
+
+/* Asks a request for a token of that enum pawl__scope; false: it was refused. (tokens/authorize.c) */
+bool pawl__serve_authorize(struct pawl__http_request *request, unsigned scope, void *context);
 
 /* --- handlers; their context is the node --- */
 

@@ -1,6 +1,6 @@
 /* What a data directory holds:
  *
- *   ledger.sqlite  work.sqlite  analytics.duckdb  wal/consumer/  wal/producer/  apps/<app>/
+ *   ledger.sqlite  work.sqlite  tokens.sqlite  analytics.duckdb  wal/consumer/  wal/producer/  apps/<app>/
  *   snapshots/
  *
  * One table, for the capabilities that open the stores and for `doctor` that looks at them all. */
@@ -11,8 +11,9 @@
 
 #include "store/migrate.h"
 
-/* Marks our SQLite files (PRAGMA application_id): "PawL" and "PawW". */
+/* Marks our SQLite files (PRAGMA application_id): "PawL", "PawT" and "PawW". */
 #define PAWL__LEDGER_APPLICATION_ID 0x5061774C
+#define PAWL__TOKENS_APPLICATION_ID 0x50617754
 #define PAWL__WORK_APPLICATION_ID 0x50617757
 
 enum pawl__place_kind {
@@ -29,7 +30,7 @@ struct pawl__place {
     const struct pawl__schema *schema; /* SQLite */
 };
 
-enum { PAWL__PLACES_COUNT = 6 };
+enum { PAWL__PLACES_COUNT = 7 };
 extern const struct pawl__place pawl__places[PAWL__PLACES_COUNT];
 
 #endif

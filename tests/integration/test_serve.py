@@ -9,11 +9,13 @@ import resource
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import warnings
 
 sys.path.insert(0, os.path.join(os.environ["PAWL_SOURCE"], "tests", "lib"))
 from command import PAWL, SHOP, environment, new_database, wants_postgres  # noqa: E402
@@ -39,7 +41,7 @@ class Node:
     """A running `pawl serve`."""
 
     def __init__(self, where, *args, env=None, preexec=None):
-        self.process = subprocess.Popen([PAWL, "serve", *where, "--listen", "127.0.0.1:0", "--json", *args],
+        self.process = subprocess.Popen([PAWL, "serve", *where, *(() if "--listen" in args else ("--listen", "127.0.0.1:0")), "--json", *args],
                                         env={**ENV, **(env or {})}, cwd=TOP, text=True, preexec_fn=preexec,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         line = self.process.stdout.readline()
@@ -95,6 +97,87 @@ def refused(*args, env=None):
                           capture_output=True, check=False)
 
 
+def pawl(*args):
+    return subprocess.run([PAWL, *args], env=ENV, cwd=TOP, timeout=WAIT_S, text=True, capture_output=True, check=True).stdout
+
+
+def certificate(directory):
+    """A key, and a certificate for localhost that it signed itself."""
+    key, made = f"{directory}/key.pem", f"{directory}/certificate.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
+                    "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out",
+                    made], check=True, capture_output=True)
+    os.chmod(key, 0o600)
+    return {"PAWL_SERVER_TLS_CERTIFICATE": made, "PAWL_SERVER_TLS_KEY": key}
+
+
+def test_tls():
+    data = tempfile.mkdtemp(dir=TOP)
+    tls = certificate(data)
+    token = pawl("token", "create", "test", "--data", data, "--scope", "read").strip()
+    node = Node(["--data", data], "--listen", "0.0.0.0:0", env=tls)
+    assert node.said["url"].startswith("https://0.0.0.0:"), node.said
+    trusted = ssl.create_default_context(cafile=tls["PAWL_SERVER_TLS_CERTIFICATE"])
+    for headers, status in (({}, 401), ({"Authorization": "Bearer pawl_0"}, 401), ({"Authorization": f"Bearer {token}"}, 200)):
+        connection = http.client.HTTPSConnection("localhost", node.port, context=trusted, timeout=WAIT_S)
+        connection.request("GET", "/v1/apps", headers=headers)
+        assert connection.getresponse().status == status, (headers, status)
+        assert connection.sock.version() in ("TLSv1.2", "TLSv1.3")
+        connection.close()
+    old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        old.maximum_version = ssl.TLSVersion.TLSv1_1
+    old.set_ciphers("ALL:@SECLEVEL=0")
+    with socket.create_connection(("127.0.0.1", node.port), timeout=WAIT_S) as plain:
+        try:
+            old.wrap_socket(plain)
+            raise AssertionError("TLS 1.1 was taken")
+        except OSError:
+            pass
+    with socket.create_connection(("127.0.0.1", node.port), timeout=WAIT_S) as plain:  # no TLS at all
+        plain.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        try:
+            assert b"HTTP/1.1" not in plain.recv(4096)
+        except ConnectionResetError:
+            pass
+    assert node.end()[0] == 0
+
+
+def test_tls_settings():
+    data = tempfile.mkdtemp(dir=TOP)
+    tls = certificate(data)
+    where = ["--data", data, "--listen", "127.0.0.1:0"]
+    half = refused(*where, env={"PAWL_SERVER_TLS_KEY": tls["PAWL_SERVER_TLS_KEY"]})
+    assert half.returncode == 2 and "belong together" in half.stderr, half
+    swapped = refused(*where, env={"PAWL_SERVER_TLS_KEY": tls["PAWL_SERVER_TLS_CERTIFICATE"],
+                                   "PAWL_SERVER_TLS_CERTIFICATE": tls["PAWL_SERVER_TLS_KEY"]})
+    assert swapped.returncode == 2, swapped
+    missing = refused(*where, env={**tls, "PAWL_SERVER_TLS_CERTIFICATE": f"{data}/none.pem"})
+    assert missing.returncode == 3 and "none.pem" in missing.stderr, missing
+    os.chmod(tls["PAWL_SERVER_TLS_KEY"], 0o644)
+    open_key = refused(*where, env=tls)
+    assert open_key.returncode == 2 and "everybody on this machine may read the key" in open_key.stderr, open_key
+
+
+def test_other_machines():
+    data = tempfile.mkdtemp(dir=TOP)
+    where = ["--data", data, "--listen", "0.0.0.0:0"]
+    nobody = refused(*where)
+    assert nobody.returncode == 2 and "pawl token create" in nobody.stderr, nobody
+    assert not os.path.exists(f"{data}/tokens.sqlite")
+    token = pawl("token", "create", "test", "--data", data, "--scope", "read").strip()
+    plain = refused(*where)
+    assert plain.returncode == 2 and "--unsafe-plain" in plain.stderr, plain
+    node = Node(["--data", data], "--listen", "0.0.0.0:0", "--unsafe-plain")
+    assert node.ask("GET", "/v1/apps")[0].status == 401
+    connection = node.connect()
+    connection.request("GET", "/v1/apps", headers={"Authorization": f"Bearer {token}"})
+    assert connection.getresponse().status == 200
+    assert node.end()[0] == 0
+
+
 def test_lines():
     where = place()
     process = subprocess.Popen([PAWL, "serve", *where, "--listen", "localhost:0"], env=ENV, cwd=TOP, text=True,
@@ -123,7 +206,7 @@ def test_foreign_address():
     for address in ("0.0.0.0:0", "[::]:0", "192.0.2.1:80"):
         result = refused(*place(), "--listen", address)
         assert result.returncode == 2, result
-        assert address in result.stderr and "no tokens" in result.stderr, result
+        assert address in result.stderr and "no token keeps strangers out" in result.stderr, result
     result = refused(*place(), env={"PAWL_SERVER_LISTEN": "everywhere"})
     assert result.returncode == 2 and "'everywhere'" in result.stderr, result
 
@@ -455,6 +538,9 @@ if POSTGRES:
     it("keeps to itself what a database says", test_lost_database)
 else:
     it("gives up stores that hang together, names them and ends with 0", test_hung_stores)
+    it("listens to other machines with a token and TLS, or plain when told so", test_other_machines)
+    it("speaks TLS 1.2 and 1.3 and nothing else when it has a certificate", test_tls)
+    it("refuses a key that everybody may read, and one that does not fit", test_tls_settings)
 it("ends on SIGTERM with commands on their way, and loses none that it answered", test_stop_in_flight)
 it("loses nothing that it answered to kill -9, and answers the same again", test_kill)
 it("shows the metrics of the work store beside it", test_work_metrics)

@@ -15,18 +15,13 @@ static void nothing(struct pawl__http_request *request, void *context)
 
 static const char *const paging[] = { "from", "limit", NULL };
 static const struct pawl__http_route table[] = {
-    { PAWL__HTTP_GET, "/", nothing, NULL, false, false, false, false, NULL },
-    { PAWL__HTTP_GET, "/apps/{app}", nothing, NULL, false, false, false, false, NULL },
-    { PAWL__HTTP_PUT, "/apps/{app}", nothing, NULL, true, false, false, false, NULL },
-    { PAWL__HTTP_GET,
-      "/apps/{app}/records/{id}",
-      nothing,
-      paging,
-      false,
-      false,
-      false,
-      false,
-      NULL },
+    { .method = PAWL__HTTP_GET, .pattern = "/", .handle = nothing },
+    { .method = PAWL__HTTP_GET, .pattern = "/apps/{app}", .handle = nothing },
+    { .method = PAWL__HTTP_PUT, .pattern = "/apps/{app}", .handle = nothing, .takes_json = true },
+    { .method = PAWL__HTTP_GET,
+      .pattern = "/apps/{app}/records/{id}",
+      .handle = nothing,
+      .parameters = paging },
 };
 static const struct pawl__http_routes routes = { table, COUNT_OF(table) };
 

@@ -16,6 +16,8 @@
 #include "cli/frame/interrupt.h"
 #include "cli/frame/settings.h"
 #include "cli/node/open_files.h"
+#include "cli/node/tls.h"
+#include "cli/node/tokens.h"
 #include "cli/run/step.h"
 #include "cli/work/work.h"
 #include "config/config.h"
@@ -164,6 +166,7 @@ static void add_location(struct pawl__buf *text, const char *location)
 static pawl_status say(const struct pawl__cli_run *run,
                        struct pawl__serve_node *node,
                        const char *location,
+                       const char *scheme,
                        pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf shown = BUF_INIT(1 << 16);
@@ -173,11 +176,11 @@ static pawl_status say(const struct pawl__cli_run *run,
 
     add_location(&shown, location);
     if (run->json) {
-        pawl__buf_add_format(&text, "{\"url\":\"http://%s\",\"apps\":", address);
+        pawl__buf_add_format(&text, "{\"url\":\"%s://%s\",\"apps\":", scheme, address);
         pawl__display_add_json(&text, pawl__buf_view(&shown));
         pawl__buf_add_format(&text, ",\"app_count\":%zu,\"pid\":%ld}\n", count, (long)getpid());
     } else {
-        pawl__buf_add_format(&text, "listening on http://%s\n", address);
+        pawl__buf_add_format(&text, "listening on %s://%s\n", scheme, address);
         pawl__buf_add_format(&text, "%zu applications in ", count);
         pawl__display_add(&text, pawl__buf_view(&shown));
         pawl__buf_add_format(&text, "\nstop it with Ctrl-C or 'kill %ld'\n", (long)getpid());
@@ -206,14 +209,23 @@ static pawl_status serve(const struct pawl__cli_run *run,
                          pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *work = NULL;
+    AUTO(pawl__text_free) char *certificate = NULL;
+    AUTO(pawl__text_free) char *key = NULL;
+    AUTO(pawl__buf_done) struct pawl__buf tokens = BUF_INIT(1 << 16);
     struct pawl__serve_node *node = NULL;
 
     TRY(work_beside(run, location, &work, reterr));
+    TRY(pawl__cli_tls_read(run, &certificate, &key, reterr));
+    TRY(pawl__cli_tokens_path(run, &tokens, reterr));
     struct pawl__serve_options options = options_of(run, location, work);
+    options.tokens = tokens.data;
+    options.unsafe_plain = pawl__cli_args_has(run->args, "unsafe-plain");
+    options.http.tls_certificate = certificate;
+    options.http.tls_key = key;
 
     TRY(fit_connections(&options.http.connections_max, reterr));
     TRY(pawl__serve_node_open(&options, &node, reterr));
-    pawl_status status = say(run, node, location, reterr);
+    pawl_status status = say(run, node, location, certificate == NULL ? "http" : "https", reterr);
     if (status == PAWL_OK) {
         wait_for_signal(fd);
     }
@@ -253,20 +265,27 @@ const struct pawl__cli_command pawl__cli_cmd_serve = {
         "schedules it fires. /livez, /readyz, /healthz and /metrics are for whoever looks after "
         "it; /metrics has the numbers of the work store, too, when there is one. It prints where "
         "it listens, where the applications are and how it is stopped, one line each.\n\n"
-        "It listens on this machine only: there are no tokens yet that would keep strangers out, "
-        "so any other address is refused with exit code 2. An address that is in use, or a "
-        "directory that another node has, is exit code 5.\n\n"
+        "Without tokens ('pawl token') it answers everybody on this machine and listens nowhere "
+        "else. An address that other machines reach needs a token, and TLS "
+        "(server.tls_certificate, "
+        "server.tls_key) unless --unsafe-plain says that the network is trusted; without them it "
+        "is "
+        "refused with exit code 2. An address that is in use, or a directory that another node "
+        "has, "
+        "is exit code 5.\n\n"
         "An application that cannot be opened, since it is damaged or another process has it, "
         "stops none of the others: /readyz and the log name it, and one that is busy is opened "
         "when it is free.\n\n"
         "Ctrl-C or SIGTERM ends it in order: requests that have begun are answered, for "
         "server.stop_timeout at the longest. Killing it loses nothing that was answered; whoever "
         "got no answer sends the command again, with the same key.\n\n" APP_WHERE,
-    .flags = FLAGS({ .name = "listen",
-                     .value = "ADDRESS",
-                     .help = "Where to listen, instead of server.listen: 127.0.0.1:8470, "
-                             "[::1]:8470; port 0 is a free one." },
-                   APP_FLAG),
+    .flags =
+        FLAGS({ .name = "listen",
+                .value = "ADDRESS",
+                .help = "Where to listen, instead of server.listen: 127.0.0.1:8470, "
+                        "[::1]:8470; port 0 is a free one." },
+              { .name = "unsafe-plain", .help = "Let other machines send tokens without TLS." },
+              APP_FLAG),
     .examples =
         EXAMPLES({ .line = "pawl serve --data ./data", .says = "until Ctrl-C, on 127.0.0.1:8470" },
                  { .line = "pawl serve --data ./data --listen 127.0.0.1:0 --json",

@@ -194,7 +194,12 @@ static void inspect_address(struct pawl__cli_doctor *doctor)
     AUTO(pawl__fs_close) int fd = -1;
     char text[PAWL__SETTING_NAME_SIZE];
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = pawl__serve_check_address(listen, &error);
+    const char *certificate = pawl__config_text(doctor->config, PAWL__SERVER_TLS_CERTIFICATE);
+    const struct pawl__serve_reach reach = {
+        .has_tokens = true, /* which it says itself, when it starts */
+        .has_tls = certificate[0] != '\0',
+    };
+    pawl_status status = pawl__serve_check_address(listen, &reach, &error);
 
     if (status == PAWL_UNSUPPORTED) {
         return; /* a build without the node listens on nothing */

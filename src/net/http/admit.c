@@ -37,6 +37,7 @@ struct singles {
     const char *host;
     const char *origin;
     const char *key;
+    const char *token;
     const char *doubled; /* the name of one that came again; NULL: none did */
 };
 
@@ -55,6 +56,7 @@ static enum MHD_Result see_header(void *context,
         { "Transfer-Encoding", &seen->coding, false },
         { "Host", &seen->host, false },
         { "Origin", &seen->origin, false },
+        { "Authorization", &seen->token, false },
         { "Idempotency-Key", &seen->key, true },
     };
 
@@ -218,6 +220,14 @@ static bool admit_route(struct pawl__http_request *request)
     return true;
 }
 
+static bool admit_caller(struct pawl__http_request *request)
+{
+    const struct pawl__http_options *options = &request->http->options;
+
+    return options->authorize == NULL
+           || options->authorize(request, pawl__http_route_of(request)->scope, options->context);
+}
+
 /* One that does nothing would be relied on. */
 static bool admit_key(struct pawl__http_request *request)
 {
@@ -293,7 +303,8 @@ static void admit_body(struct pawl__http_request *request)
 void pawl__http_admit(struct pawl__http_request *request)
 {
     if (admit_size(request) && admit_singles(request) && admit_host(request)
-        && admit_origin(request) && admit_route(request) && admit_key(request)) {
+        && admit_origin(request) && admit_route(request) && admit_caller(request)
+        && admit_key(request)) {
         admit_body(request);
     }
 }

@@ -20,6 +20,8 @@ enum {
     AMPERSANDS_MAX = 4 * HTTP_QUERY_MAX /* which is checked later, with a better message */
 };
 
+#define TLS_VERSIONS "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+
 const char *pawl__http_library_version(void)
 {
     return MHD_get_version();
@@ -373,18 +375,27 @@ static pawl_status start_daemon(struct pawl__http *http, int fd, pawl_error *ret
     const struct pawl__http_options *options = &http->options;
     unsigned idle_s = (options->idle_ms_max + 999) / 1000;
     size_t memory = 2 * MAX(options->header_bytes_max, CONNECTION_BYTES_MIN);
+    bool is_tls = options->tls_certificate != NULL;
+    struct MHD_OptionItem tls[] = {
+        { MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)options->tls_certificate },
+        { MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)options->tls_key },
+        { MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)TLS_VERSIONS },
+        { MHD_OPTION_END, 0, NULL },
+    };
     sigset_t all;
     sigset_t before;
 
     sigfillset(&all); /* signals belong to the program: its threads inherit this */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     http->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME
-                                        | MHD_USE_ERROR_LOG,
+                                        | MHD_USE_ERROR_LOG | (is_tls ? MHD_USE_TLS : 0U),
                                     0,
                                     on_connect,
                                     http,
                                     on_access,
                                     http,
+                                    MHD_OPTION_ARRAY,
+                                    is_tls ? tls : &tls[COUNT_OF(tls) - 1],
                                     MHD_OPTION_EXTERNAL_LOGGER,
                                     pawl__http_on_message,
                                     http,
@@ -414,8 +425,14 @@ static pawl_status start_daemon(struct pawl__http *http, int fd, pawl_error *ret
                                     http,
                                     MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return http->daemon == NULL ? pawl__fail(reterr, PAWL_FAILED, "the HTTP server does not start")
-                                : PAWL_OK;
+    if (http->daemon != NULL) {
+        return PAWL_OK;
+    }
+    return is_tls ? pawl__fail(reterr,
+                               PAWL_INVALID,
+                               "the HTTP server does not start: the TLS certificate or its key is "
+                               "not in PEM, or they do not belong together")
+                  : pawl__fail(reterr, PAWL_FAILED, "the HTTP server does not start");
 }
 
 static pawl_status start_listening(struct pawl__http *http, int *ret_fd, pawl_error *reterr)

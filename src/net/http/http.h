@@ -41,6 +41,7 @@ struct pawl__http_route {
                                     * may hang, and is nothing that they need */
     bool takes_key;                /* with an Idempotency-Key it may be sent again */
     const char *no_key;            /* why one is refused here; NULL: it is not */
+    unsigned scope;                /* what options.authorize is told */
 };
 
 struct pawl__http_options {
@@ -51,7 +52,12 @@ struct pawl__http_options {
     struct pawl__clock *clock; /* of deadlines and waits, so one that runs. NULL: the real one */
     void *context;             /* of all handlers */
     struct pawl__metrics *metrics; /* NULL: none. Outlives the server */
-    bool loopback_hosts;           /* the Host header must be localhost, 127.0.0.1 or [::1] */
+    /* Whether the request may do what a route of this scope does; if not, it has answered it. Runs before
+     * the body arrives, on a thread that serves other connections as well. NULL: everybody may. */
+    bool (*authorize)(struct pawl__http_request *request, unsigned scope, void *context);
+    const char *tls_certificate; /* PEM, with the chain. NULL: plain HTTP */
+    const char *tls_key;         /* PEM */
+    bool loopback_hosts;         /* the Host header must be localhost, 127.0.0.1 or [::1] */
     size_t body_bytes_max;
     size_t bodies_bytes_max; /* of all requests together */
     size_t header_bytes_max; /* request line and headers */

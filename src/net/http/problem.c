@@ -44,6 +44,12 @@ static const struct pawl__http_problem problems[] = {
 _Static_assert(COUNT_OF(problems) == PAWL_STATUS_MAP(ONE_), "a row for each status");
 #undef ONE_
 
+const struct pawl__http_problem pawl__http_no_token = {
+    401, "NO_TOKEN", "a token that is valid is needed", false
+};
+const struct pawl__http_problem pawl__http_wrong_scope = {
+    403, "WRONG_SCOPE", "the token does not allow this", false
+};
 const struct pawl__http_problem pawl__http_wrong_origin = {
     403, "WRONG_ORIGIN", "the Origin header names another web page", false
 };

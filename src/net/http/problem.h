@@ -23,6 +23,8 @@ const struct pawl__http_problem *pawl__http_problem_of(pawl_status status);
 const struct pawl__http_problem *pawl__http_problem_of_error(const pawl_error *error);
 
 /* What only HTTP knows. */
+extern const struct pawl__http_problem pawl__http_no_token;           /* 401 */
+extern const struct pawl__http_problem pawl__http_wrong_scope;        /* 403 */
 extern const struct pawl__http_problem pawl__http_wrong_origin;       /* 403 */
 extern const struct pawl__http_problem pawl__http_method_not_allowed; /* 405 */
 extern const struct pawl__http_problem

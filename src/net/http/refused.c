@@ -77,7 +77,8 @@ void pawl__http_refuse_raw(struct pawl__http_request *request,
         return;
     }
     write_answer(problem, detail, request->http->options.clock, &answer);
-    if (!answer.broken) {
+    if (!answer.broken
+        && request->http->options.tls_certificate == NULL) { /* else it were no TLS */
         pawl_view bytes = pawl__buf_view(&answer);
         (void)!send(request->conn->fd, bytes.data, bytes.len, MSG_NOSIGNAL | MSG_DONTWAIT);
     }

@@ -1,0 +1,14 @@
+/* The certificate and key of a node, as the settings name them. */
+#ifndef PAWL_CLI_NODE_TLS_H
+#define PAWL_CLI_NODE_TLS_H
+
+#include "cli/frame/run.h"
+
+/* Both as PEM, malloc'ed; NULL when they are not set. INVALID: one is set without the other, or everybody may
+ * read the key. */
+PAWL_MUST_USE pawl_status pawl__cli_tls_read(const struct pawl__cli_run *run,
+                                             char **ret_certificate,
+                                             char **ret_key,
+                                             pawl_error *reterr);
+
+#endif

@@ -1,0 +1,46 @@
+/* Asks a request for its token, before anything else of it is looked at. */
+#include "base/core/macros.h"
+#include "server/node_internal.h"
+#include "server/tokens/store.h"
+
+static void refuse(struct pawl__http_request *request, enum pawl__token_answer answer, bool given)
+{
+    static const char *const details[] = {
+        [PAWL__TOKEN_UNKNOWN] = "the token is unknown",
+        [PAWL__TOKEN_EXPIRED] = "the token has expired",
+        [PAWL__TOKEN_REVOKED] = "the token was revoked",
+        [PAWL__TOKEN_OTHER_SCOPE] = "the token's scope is too small for this",
+    };
+
+    if (answer == PAWL__TOKEN_OTHER_SCOPE) {
+        pawl__http_refuse(request, &pawl__http_wrong_scope, details[answer]);
+        return;
+    }
+    pawl__http_set_header(request,
+                          "WWW-Authenticate",
+                          given ? "Bearer realm=\"pawl\", error=\"invalid_token\""
+                                : "Bearer realm=\"pawl\"");
+    pawl__http_refuse(request,
+                      &pawl__http_no_token,
+                      given ? details[answer] : "send the header Authorization: Bearer TOKEN");
+}
+
+bool pawl__serve_authorize(struct pawl__http_request *request, unsigned scope, void *context)
+{
+    struct pawl__serve_node *node = context;
+    pawl_error error = PAWL_ERROR_INIT;
+    enum pawl__token_answer answer = PAWL__TOKEN_UNKNOWN;
+
+    if (node->tokens == NULL || scope == PAWL__SCOPE_PUBLIC) {
+        return true;
+    }
+    pawl_view secret = pawl__serve_token_of_header(pawl__http_header(request, "Authorization"));
+    pawl_status status =
+        pawl__serve_tokens_check(node->tokens, secret, (enum pawl__scope)scope, &answer, &error);
+    if (status != PAWL_OK) {
+        pawl__http_fail(request, &error);
+    } else if (answer != PAWL__TOKEN_ALLOWS) {
+        refuse(request, answer, secret.len > 0);
+    }
+    return status == PAWL_OK && answer == PAWL__TOKEN_ALLOWS;
+}

@@ -1,0 +1,197 @@
+/* Every route of the node, asked without a token, with one that is not good, and with one of each scope. It
+ * walks the table of routes: one that is added and says nothing of its scope fails here. */
+#include "lib/node_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/core/macros.h"
+#include "base/os/clock.h"
+#include "server/node_internal.h"
+#include "server/tokens/store.h"
+
+struct kind {
+    const char *name;
+    enum pawl__scope scope; /* of a token that is good; UNDECLARED: it is not */
+    char header[TOKEN_SECRET_SIZE + 64];
+};
+
+enum { NONE, WRONG, EXPIRED, REVOKED, READ, WRITE, ADMIN, KINDS };
+
+static void make(struct pawl__tokens *tokens,
+                 struct kind *kind,
+                 enum pawl__scope scope,
+                 int64_t expires_ms,
+                 struct pawl__token *ret_token)
+{
+    char secret[TOKEN_SECRET_SIZE];
+    pawl_error error = PAWL_ERROR_INIT;
+
+    assert_ok(pawl__serve_tokens_create(
+                  tokens, pawl_view_of("t"), scope, expires_ms, ret_token, secret, &error),
+              &error);
+    (void)snprintf(kind->header, sizeof(kind->header), "Authorization: Bearer %s\r\n", secret);
+}
+
+static void make_kinds(const char *path, struct kind kinds[KINDS])
+{
+    struct pawl__tokens *tokens = NULL;
+    struct pawl__token token;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    kinds[NONE] = (struct kind){ .name = "none" };
+    kinds[WRONG] = (struct kind){ .name = "wrong", .header = "Authorization: Bearer pawl_00\r\n" };
+    kinds[EXPIRED] = (struct kind){ .name = "expired" };
+    kinds[REVOKED] = (struct kind){ .name = "revoked" };
+    kinds[READ] = (struct kind){ .name = "read", .scope = PAWL__SCOPE_READ };
+    kinds[WRITE] = (struct kind){ .name = "write", .scope = PAWL__SCOPE_WRITE };
+    kinds[ADMIN] = (struct kind){ .name = "admin", .scope = PAWL__SCOPE_ADMIN };
+    assert_ok(pawl__serve_tokens_open(path, true, pawl__clock_real(), &tokens, &error), &error);
+    make(tokens, &kinds[EXPIRED], PAWL__SCOPE_ADMIN, 1, &token);
+    int64_t end_us = token.expires_at_us;
+    make(tokens, &kinds[REVOKED], PAWL__SCOPE_ADMIN, 0, &token);
+    assert_ok(pawl__serve_tokens_revoke(tokens, pawl_view_of(token.token_id), &error), &error);
+    for (int i = READ; i <= ADMIN; i++) {
+        make(tokens, &kinds[i], kinds[i].scope, 0, &token);
+    }
+    pawl__serve_tokens_close(tokens);
+    while (pawl__wall_us(pawl__clock_real()) < end_us) { /* a millisecond */
+    }
+}
+
+/* "/v1/apps/{app}" as "/v1/apps/1". */
+static void fill_in(const char *pattern, char *target, size_t size)
+{
+    size_t len = 0;
+
+    for (const char *at = pattern; *at != '\0' && len + 1 < size; at++) {
+        if (*at == '{') {
+            at = strchr(at, '}');
+            assert_non_null(at);
+            target[len++] = '1';
+        } else {
+            target[len++] = *at;
+        }
+    }
+    target[len] = '\0';
+}
+
+static int ask(struct node_fixture *f,
+               const struct pawl__http_route *route,
+               const struct kind *kind)
+{
+    static const char *const words[] = { "GET", "POST", "PUT", "PATCH", "DELETE" };
+    char target[256];
+    char what[300];
+
+    fill_in(route->pattern, target, sizeof(target));
+    (void)snprintf(what, sizeof(what), "%s %s", words[route->method], target);
+    struct http_reply reply =
+        http_ask(f->address, what, kind->header, route->takes_json ? "{}" : NULL);
+    int code = reply.code;
+    char *challenge = http_reply_header(&reply, "WWW-Authenticate");
+    assert_int_equal(challenge != NULL, code == 401);
+    free(challenge);
+    http_reply_done(&reply);
+    return code;
+}
+
+static int expected(const struct pawl__http_route *route, const struct kind *kind)
+{
+    if (route->scope == PAWL__SCOPE_PUBLIC) {
+        return 0; /* anything but a refusal */
+    }
+    if (kind->scope == PAWL__SCOPE_UNDECLARED) {
+        return 401;
+    }
+    return kind->scope < (enum pawl__scope)route->scope ? 403 : 0;
+}
+
+static void test_every_route_asks_for_its_scope(void **state)
+{
+    struct node_fixture *f = *state;
+    struct kind kinds[KINDS];
+    char path[TEMPDIR_SIZE + 32];
+
+    node_stop(f);
+    (void)snprintf(path, sizeof(path), "%s/tokens.sqlite", f->dir);
+    make_kinds(path, kinds);
+    f->options.tokens = path;
+    node_start(f);
+    for (size_t i = 0; i < pawl__serve_route_count; i++) {
+        const struct pawl__http_route *route = &pawl__serve_routes[i];
+
+        assert_int_not_equal(route->scope, PAWL__SCOPE_UNDECLARED);
+        for (int k = 0; k < KINDS; k++) {
+            int wanted = expected(route, &kinds[k]);
+            int code = ask(f, route, &kinds[k]);
+            bool refused = code == 401 || (code == 403 && wanted != 0);
+
+            if (wanted == 0 ? refused : code != wanted) {
+                fail_msg("%s with %s: %d", route->pattern, kinds[k].name, code);
+            }
+        }
+    }
+}
+
+static void test_a_token_counts_from_when_it_is_made(void **state)
+{
+    struct node_fixture *f = *state;
+    struct kind kinds[KINDS];
+    char path[TEMPDIR_SIZE + 32];
+
+    node_stop(f);
+    (void)snprintf(path, sizeof(path), "%s/tokens.sqlite", f->dir);
+    f->options.tokens = path;
+    node_start(f);
+    node_expect(f, "GET /v1/apps", NULL, 200, "");
+    make_kinds(path, kinds);
+    node_expect(f, "GET /v1/apps", NULL, 401, "NO_TOKEN");
+    struct http_reply reply = http_ask(f->address, "GET /v1/apps", kinds[READ].header, NULL);
+    assert_int_equal(reply.code, 200);
+    http_reply_done(&reply);
+    reply = http_ask(f->address, "POST /v1/work/claims", kinds[READ].header, "{}");
+    assert_int_equal(reply.code, 403);
+    assert_non_null(strstr(reply.body, "WRONG_SCOPE"));
+    http_reply_done(&reply);
+}
+
+static void test_other_machines_need_tokens_and_tls(void **state)
+{
+    static const struct {
+        const char *listen;
+        struct pawl__serve_reach reach;
+        const char *says; /* NULL: it is fine */
+    } rows[] = {
+        { "127.0.0.1:0", { false, false, false }, NULL },
+        { "[::1]:0", { false, false, false }, NULL },
+        { "0.0.0.0:0", { false, false, false }, "pawl token create" },
+        { "0.0.0.0:0", { false, true, true }, "pawl token create" },
+        { "[::]:0", { true, false, false }, "--unsafe-plain" },
+        { "10.0.0.1:0", { true, true, false }, NULL },
+        { "10.0.0.1:0", { true, false, true }, NULL },
+        { "nowhere", { true, true, true }, "no address to listen on" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        pawl_error error = PAWL_ERROR_INIT;
+        pawl_status status = pawl__serve_check_address(rows[i].listen, &rows[i].reach, &error);
+
+        assert_status(status, rows[i].says == NULL ? PAWL_OK : PAWL_INVALID, &error);
+        if (rows[i].says != NULL) {
+            assert_message(&error, rows[i].says);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        node_test(test_every_route_asks_for_its_scope),
+        node_test(test_a_token_counts_from_when_it_is_made),
+        node_test(test_other_machines_need_tokens_and_tls),
+    };
+
+    return node_suite(argc, argv, tests, COUNT_OF(tests));
+}

@@ -1,0 +1,226 @@
+/* Tokens: what they allow and for how long, and the file that they are in. */
+#include "lib/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/core/macros.h"
+#include "base/os/clock.h"
+#include "lib/tempdir.h"
+#include "lib/virtual_clock.h"
+#include "server/tokens/store.h"
+
+struct fixture {
+    char dir[TEMPDIR_SIZE];
+    char path[TEMPDIR_SIZE + 32];
+    struct pawl__tokens *tokens;
+    struct pawl__clock_virtual clock;
+    pawl_error error;
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    assert_non_null(f);
+    f->clock = pawl__clock_virtual_at(1000 * US_PER_S, 0);
+    assert_ok(tempdir_make(f->dir, "tokens", &f->error), &f->error);
+    (void)snprintf(f->path, sizeof(f->path), "%s/tokens.sqlite", f->dir);
+    assert_ok(pawl__serve_tokens_open(f->path, true, &f->clock.base, &f->tokens, &f->error),
+              &f->error);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    pawl__serve_tokens_close(f->tokens);
+    tempdir_remove(f->dir);
+    free(f);
+    return 0;
+}
+
+static struct pawl__token make(struct fixture *f,
+                               enum pawl__scope scope,
+                               int64_t expires_ms,
+                               char secret[TOKEN_SECRET_SIZE])
+{
+    struct pawl__token token;
+
+    assert_ok(pawl__serve_tokens_create(
+                  f->tokens, pawl_view_of("a"), scope, expires_ms, &token, secret, &f->error),
+              &f->error);
+    return token;
+}
+
+static void assert_answer(struct fixture *f,
+                          const char *secret,
+                          enum pawl__scope needed,
+                          enum pawl__token_answer expected)
+{
+    enum pawl__token_answer answer = PAWL__TOKEN_UNKNOWN;
+
+    assert_ok(pawl__serve_tokens_check(f->tokens, pawl_view_of(secret), needed, &answer, &f->error),
+              &f->error);
+    assert_int_equal(answer, expected);
+}
+
+/* --- tests --- */
+
+static void test_a_scope_allows_what_those_before_it_do(void **state)
+{
+    static const struct {
+        enum pawl__scope of_token;
+        enum pawl__scope needed;
+        enum pawl__token_answer answer;
+    } rows[] = {
+        { PAWL__SCOPE_READ, PAWL__SCOPE_READ, PAWL__TOKEN_ALLOWS },
+        { PAWL__SCOPE_READ, PAWL__SCOPE_WRITE, PAWL__TOKEN_OTHER_SCOPE },
+        { PAWL__SCOPE_READ, PAWL__SCOPE_ADMIN, PAWL__TOKEN_OTHER_SCOPE },
+        { PAWL__SCOPE_READ, PAWL__SCOPE_PUBLIC, PAWL__TOKEN_ALLOWS },
+        { PAWL__SCOPE_READ, PAWL__SCOPE_UNDECLARED, PAWL__TOKEN_OTHER_SCOPE },
+        { PAWL__SCOPE_WRITE, PAWL__SCOPE_READ, PAWL__TOKEN_ALLOWS },
+        { PAWL__SCOPE_WRITE, PAWL__SCOPE_WRITE, PAWL__TOKEN_ALLOWS },
+        { PAWL__SCOPE_WRITE, PAWL__SCOPE_ADMIN, PAWL__TOKEN_OTHER_SCOPE },
+        { PAWL__SCOPE_WRITE, PAWL__SCOPE_UNDECLARED, PAWL__TOKEN_OTHER_SCOPE },
+        { PAWL__SCOPE_ADMIN, PAWL__SCOPE_ADMIN, PAWL__TOKEN_ALLOWS },
+        { PAWL__SCOPE_ADMIN, PAWL__SCOPE_UNDECLARED, PAWL__TOKEN_ALLOWS },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct pawl__token token = { .scope = rows[i].of_token };
+
+        assert_int_equal(pawl__serve_token_decide(&token, rows[i].needed, 0), rows[i].answer);
+    }
+    assert_int_equal(pawl__serve_token_decide(NULL, PAWL__SCOPE_READ, 0), PAWL__TOKEN_UNKNOWN);
+    assert_int_equal(pawl__serve_token_decide(NULL, PAWL__SCOPE_PUBLIC, 0), PAWL__TOKEN_ALLOWS);
+}
+
+static void test_a_header_names_a_token_or_none(void **state)
+{
+    static const struct {
+        const char *header;
+        const char *token;
+    } rows[] = {
+        { "Bearer abc", "abc" }, { "bearer  abc", "abc" }, { "Bearer ", "" },
+        { "Basic abc", "" },     { "Bearerabc", "" },      { NULL, "" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        pawl_view token = pawl__serve_token_of_header(rows[i].header);
+
+        assert_int_equal(token.len, strlen(rows[i].token));
+        assert_memory_equal(token.len == 0 ? "" : token.data, rows[i].token, token.len);
+    }
+}
+
+static void test_everybody_may_until_there_is_a_token(void **state)
+{
+    struct fixture *f = *state;
+    char secret[TOKEN_SECRET_SIZE];
+
+    assert_answer(f, "", PAWL__SCOPE_ADMIN, PAWL__TOKEN_ALLOWS);
+    struct pawl__token token = make(f, PAWL__SCOPE_READ, 0, secret);
+    assert_answer(f, "", PAWL__SCOPE_READ, PAWL__TOKEN_UNKNOWN);
+    assert_answer(f, secret, PAWL__SCOPE_READ, PAWL__TOKEN_ALLOWS);
+    /* Revoking the last one opens nothing. */
+    assert_ok(pawl__serve_tokens_revoke(f->tokens, pawl_view_of(token.token_id), &f->error),
+              &f->error);
+    assert_answer(f, "", PAWL__SCOPE_READ, PAWL__TOKEN_UNKNOWN);
+    assert_answer(f, secret, PAWL__SCOPE_READ, PAWL__TOKEN_REVOKED);
+}
+
+static void test_a_token_ends_when_it_expires(void **state)
+{
+    struct fixture *f = *state;
+    char secret[TOKEN_SECRET_SIZE];
+
+    (void)make(f, PAWL__SCOPE_WRITE, 1000, secret);
+    pawl__clock_advance(&f->clock, NS_PER_S - NS_PER_US);
+    assert_answer(f, secret, PAWL__SCOPE_WRITE, PAWL__TOKEN_ALLOWS);
+    pawl__clock_advance(&f->clock, NS_PER_US);
+    assert_answer(f, secret, PAWL__SCOPE_WRITE, PAWL__TOKEN_EXPIRED);
+}
+
+/* What `pawl token` does while a node runs. */
+static void test_what_another_process_changes_counts_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct pawl__tokens *node = f->tokens;
+    struct pawl__tokens *other = NULL;
+    char secret[TOKEN_SECRET_SIZE];
+
+    assert_answer(f, "", PAWL__SCOPE_READ, PAWL__TOKEN_ALLOWS);
+    assert_ok(pawl__serve_tokens_open(f->path, true, &f->clock.base, &other, &f->error), &f->error);
+    f->tokens = other;
+    struct pawl__token token = make(f, PAWL__SCOPE_READ, 0, secret);
+    f->tokens = node;
+    assert_answer(f, "", PAWL__SCOPE_READ, PAWL__TOKEN_UNKNOWN);
+    assert_answer(f, secret, PAWL__SCOPE_READ, PAWL__TOKEN_ALLOWS);
+    assert_ok(pawl__serve_tokens_revoke(other, pawl_view_of(token.token_id), &f->error), &f->error);
+    assert_answer(f, secret, PAWL__SCOPE_READ, PAWL__TOKEN_REVOKED);
+    pawl__serve_tokens_close(other);
+}
+
+static void test_the_file_keeps_no_secret_and_is_its_owners(void **state)
+{
+    struct fixture *f = *state;
+    char secret[TOKEN_SECRET_SIZE];
+    char content[1 << 16];
+    struct stat info;
+
+    (void)make(f, PAWL__SCOPE_ADMIN, 0, secret);
+    pawl__serve_tokens_close(STEAL(f->tokens)); /* which moves the log into the file */
+    assert_int_equal(stat(f->path, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0600);
+    FILE *file = fopen(f->path, "rb");
+    assert_non_null(file);
+    size_t len = fread(content, 1, sizeof(content), file);
+    fclose(file);
+    assert_null(memmem(content, len, secret + 5, 16));
+}
+
+static void test_bad_names_and_ids_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct pawl__token token;
+    char secret[TOKEN_SECRET_SIZE];
+    char name[TOKEN_NAME_MAX + 2];
+
+    memset(name, 'x', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    const char *const names[] = { "", name };
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        assert_status(
+            pawl__serve_tokens_create(
+                f->tokens, pawl_view_of(names[i]), PAWL__SCOPE_READ, 0, &token, secret, &f->error),
+            PAWL_INVALID,
+            &f->error);
+        assert_message(&f->error, "1 to 64 are allowed");
+    }
+    assert_status(pawl__serve_tokens_revoke(f->tokens, pawl_view_of("nobody"), &f->error),
+                  PAWL_NOT_FOUND,
+                  &f->error);
+    assert_message(&f->error, "there is no token 'nobody'");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_scope_allows_what_those_before_it_do),
+        cmocka_unit_test(test_a_header_names_a_token_or_none),
+        TEST(everybody_may_until_there_is_a_token),
+        TEST(a_token_ends_when_it_expires),
+        TEST(what_another_process_changes_counts_at_once),
+        TEST(the_file_keeps_no_secret_and_is_its_owners),
+        TEST(bad_names_and_ids_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
