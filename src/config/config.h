@@ -43,7 +43,8 @@ struct pawl__config_sources {
     const char *const *environment; /* like environ (cast it); NULL: none */
     const struct pawl__config_flag *flags;
     size_t flags_count;
-    const struct pawl__field *sections; /* lists and maps, ended by one without key; NULL: none */
+    const struct pawl__section_field
+        *sections; /* lists and maps, ended by one without key; NULL: none */
     /* Called for every problem found, in order, when it is not NULL; `reterr` has the first. */
     void (*problem)(void *context, const pawl_error *problem);
     void *problem_context;

@@ -71,7 +71,7 @@ PAWL_MUST_USE pawl_status pawl__loader_read(struct pawl__loader *loader, pawl_vi
 
 /* Reads what a declared section says into it: `node` is the value of its key, NULL for its defaults. */
 PAWL_MUST_USE pawl_status pawl__loader_read_section(struct pawl__loader *loader,
-                                                    const struct pawl__field *field,
+                                                    const struct pawl__section_field *field,
                                                     const struct pawl__yaml_node *node,
                                                     struct pawl__section *ret_section);
 

@@ -288,7 +288,7 @@ static pawl_status load_defaults(struct pawl__loader *loader)
 
 pawl_status pawl__loader_declare(struct pawl__loader *loader)
 {
-    const struct pawl__field *declared = loader->sources->sections;
+    const struct pawl__section_field *declared = loader->sources->sections;
     struct pawl__section *sections = &loader->config->sections;
     size_t count = 0;
 

@@ -25,12 +25,12 @@ const struct pawl__section *pawl__section_field(const struct pawl__section *obje
 }
 
 static pawl_status read_field(struct reader *reader,
-                              const struct pawl__field *field,
+                              const struct pawl__section_field *field,
                               const struct pawl__yaml_node *node,
                               struct pawl__section *section);
 
 static pawl_status refuse_shape(struct reader *reader,
-                                const struct pawl__field *field,
+                                const struct pawl__section_field *field,
                                 const struct pawl__yaml_node *node)
 {
     char wanted_text[PAWL_ERROR_MESSAGE_SIZE] = "";
@@ -69,7 +69,7 @@ static void *take_zeroed(struct pawl__loader *loader, size_t size)
 
 /* `node` is NULL for a default. */
 static pawl_status read_value(struct reader *reader,
-                              const struct pawl__field *field,
+                              const struct pawl__section_field *field,
                               const struct pawl__yaml_node *node,
                               struct pawl__section *section)
 {
@@ -99,7 +99,7 @@ static pawl_status read_value(struct reader *reader,
     return PAWL_OK;
 }
 
-static size_t field_count(const struct pawl__field *fields)
+static size_t field_count(const struct pawl__section_field *fields)
 {
     size_t count = 0;
 
@@ -110,7 +110,7 @@ static size_t field_count(const struct pawl__field *fields)
 }
 
 static pawl_status refuse_field(struct reader *reader,
-                                const struct pawl__field *fields,
+                                const struct pawl__section_field *fields,
                                 const struct pawl__yaml_node *node)
 {
     char message_text[PAWL_ERROR_MESSAGE_SIZE] = "";
@@ -128,7 +128,7 @@ static pawl_status refuse_field(struct reader *reader,
 
 /* Makes `node` the value of its field; one that is unknown or there twice is a problem. */
 static pawl_status place_pair(struct reader *reader,
-                              const struct pawl__field *fields,
+                              const struct pawl__section_field *fields,
                               const struct pawl__yaml_node *node,
                               const struct pawl__yaml_node **nodes)
 {
@@ -154,7 +154,7 @@ static pawl_status place_pair(struct reader *reader,
 }
 
 static pawl_status read_fields(struct reader *reader,
-                               const struct pawl__field *fields,
+                               const struct pawl__section_field *fields,
                                const struct pawl__yaml_node *const *nodes,
                                struct pawl__section *object)
 {
@@ -181,7 +181,7 @@ static pawl_status read_fields(struct reader *reader,
 }
 
 static pawl_status read_object(struct reader *reader,
-                               const struct pawl__field *fields,
+                               const struct pawl__section_field *fields,
                                const struct pawl__yaml_node *node,
                                struct pawl__section *object)
 {
@@ -259,11 +259,11 @@ static pawl_status check_name(struct reader *reader,
 
 /* One entry of a list or map, as if it were a field of its own. */
 static pawl_status read_entry(struct reader *reader,
-                              const struct pawl__field *field,
+                              const struct pawl__section_field *field,
                               const struct pawl__yaml_node *node,
                               struct pawl__section *section)
 {
-    struct pawl__field one = *field;
+    struct pawl__section_field one = *field;
     size_t len = reader->path.len;
     struct pawl__section *entry = &section->entries[section->count];
     bool good = field->shape == PAWL__SHAPE_LIST;
@@ -294,7 +294,7 @@ static pawl_status read_entry(struct reader *reader,
 }
 
 static pawl_status read_entries(struct reader *reader,
-                                const struct pawl__field *field,
+                                const struct pawl__section_field *field,
                                 const struct pawl__yaml_node *node,
                                 struct pawl__section *section)
 {
@@ -335,7 +335,7 @@ static bool fits(enum pawl__shape shape, enum pawl__yaml_kind kind)
 
 /* `node` is NULL when the file does not have it. */
 static pawl_status read_field(struct reader *reader,
-                              const struct pawl__field *field,
+                              const struct pawl__section_field *field,
                               const struct pawl__yaml_node *node,
                               struct pawl__section *section)
 {
@@ -364,7 +364,7 @@ static pawl_status read_field(struct reader *reader,
 }
 
 pawl_status pawl__loader_read_section(struct pawl__loader *loader,
-                                      const struct pawl__field *field,
+                                      const struct pawl__section_field *field,
                                       const struct pawl__yaml_node *node,
                                       struct pawl__section *ret_section)
 {

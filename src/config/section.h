@@ -1,12 +1,12 @@
 /* Sections of pawl.yaml that hold more than single values: lists, and objects with names that the
  * user chooses. A part of the node declares the section that it reads, and gets it checked:
  *
- *     static const struct pawl__field column_fields[] = {
+ *     static const struct pawl__section_field column_fields[] = {
  *         { .key = "name", .required = true, .value = { .type = PAWL__SETTING_TEXT, .text = "" } },
  *         { .key = "path", .value = { .type = PAWL__SETTING_TEXT, .text = "$" } },
  *         { .key = NULL },
  *     };
- *     static const struct pawl__field pipeline_fields[] = {
+ *     static const struct pawl__section_field pipeline_fields[] = {
  *         { .key = "from", .required = true,
  *           .value = { .type = PAWL__SETTING_URL, .text = "", .one_of = "nats|ledger" } },
  *         { .key = "subjects", .shape = PAWL__SHAPE_LIST, .count_max = 100,
@@ -14,7 +14,7 @@
  *         { .key = "columns", .shape = PAWL__SHAPE_LIST, .count_max = 1000, .fields = column_fields },
  *         { .key = NULL },
  *     };
- *     static const struct pawl__field sections[] = {
+ *     static const struct pawl__section_field sections[] = {
  *         { .key = "pipelines", .shape = PAWL__SHAPE_MAP, .count_max = 64, .fields = pipeline_fields },
  *         { .key = NULL },
  *     };
@@ -45,13 +45,13 @@ enum pawl__shape {
 
 enum { PAWL__SECTION_NAME_BYTES_MAX = 64 }; /* of a name in a MAP */
 
-struct pawl__field {
+struct pawl__section_field {
     const char *key; /* without dots, but a section may be below another: "delivery.pipelines" */
     enum pawl__shape shape;
-    bool required;                    /* else a VALUE has its default and all others are empty */
-    size_t count_max;                 /* of a LIST or MAP */
-    struct pawl__setting value;       /* type, text (the default), min, max, one_of */
-    const struct pawl__field *fields; /* ended by one without key */
+    bool required;              /* else a VALUE has its default and all others are empty */
+    size_t count_max;           /* of a LIST or MAP */
+    struct pawl__setting value; /* type, text (the default), min, max, one_of */
+    const struct pawl__section_field *fields; /* ended by one without key */
 };
 
 /* What was read. Never changes. A default has line 0. */

@@ -6,13 +6,13 @@
 
 #include "config/internal.h"
 
-static const struct pawl__field inner_fields[] = {
+static const struct pawl__section_field inner_fields[] = {
     { .key = "name", .required = true, .value = { .type = PAWL__SETTING_TEXT, .text = "" } },
     { .key = "batch",
       .value = { .type = PAWL__SETTING_INTEGER, .text = "10", .min = 1, .max = 99 } },
     { .key = NULL },
 };
-static const struct pawl__field outer_fields[] = {
+static const struct pawl__section_field outer_fields[] = {
     { .key = "from",
       .required = true,
       .value = { .type = PAWL__SETTING_URL, .text = "", .one_of = "nats|ledger" } },
@@ -24,7 +24,7 @@ static const struct pawl__field outer_fields[] = {
     { .key = "limits", .shape = PAWL__SHAPE_OBJECT, .fields = inner_fields + 1 },
     { .key = NULL },
 };
-static const struct pawl__field sections[] = {
+static const struct pawl__section_field sections[] = {
     { .key = "pipelines", .shape = PAWL__SHAPE_MAP, .count_max = 16, .fields = outer_fields },
     { .key = "log.targets", .shape = PAWL__SHAPE_LIST, .count_max = 4, .fields = inner_fields },
     { .key = NULL },
@@ -53,9 +53,10 @@ static void check_problem(void *context, const pawl_error *problem)
     CHECK(line >= 1 && line <= lines_of(*text) + 1);
 }
 
-static void check_section(const struct pawl__field *field, const struct pawl__section *section)
+static void check_section(const struct pawl__section_field *field,
+                          const struct pawl__section *section)
 {
-    struct pawl__field one = *field;
+    struct pawl__section_field one = *field;
 
     CHECK((section->text != NULL) == (field->shape == PAWL__SHAPE_VALUE));
     CHECK(section->text == NULL || !field->required || section->text[0] != '\0');

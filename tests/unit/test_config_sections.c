@@ -10,12 +10,12 @@
 #include "config/config.h"
 #include "lib/fault.h"
 
-static const struct pawl__field column_fields[] = {
+static const struct pawl__section_field column_fields[] = {
     { .key = "name", .required = true, .value = { .type = PAWL__SETTING_TEXT, .text = "" } },
     { .key = "path", .value = { .type = PAWL__SETTING_TEXT, .text = "$" } },
     { .key = NULL },
 };
-static const struct pawl__field retry_fields[] = {
+static const struct pawl__section_field retry_fields[] = {
     { .key = "every",
       .value = { .type = PAWL__SETTING_DURATION,
                  .text = "30s",
@@ -23,7 +23,7 @@ static const struct pawl__field retry_fields[] = {
                  .max = 3600 * NS_PER_S } },
     { .key = NULL },
 };
-static const struct pawl__field pipeline_fields[] = {
+static const struct pawl__section_field pipeline_fields[] = {
     { .key = "from",
       .required = true,
       .value = { .type = PAWL__SETTING_URL, .text = "", .one_of = "nats|ledger" } },
@@ -38,13 +38,13 @@ static const struct pawl__field pipeline_fields[] = {
     { .key = "retry", .shape = PAWL__SHAPE_OBJECT, .fields = retry_fields },
     { .key = NULL },
 };
-static const struct pawl__field agent_fields[] = {
+static const struct pawl__section_field agent_fields[] = {
     { .key = "address", .required = true, .value = { .type = PAWL__SETTING_TEXT, .text = "" } },
     { .key = "token", .value = { .type = PAWL__SETTING_SECRET, .text = "" } },
     { .key = NULL },
 };
 /* One at the top, one beside plain settings, one below a key that nothing else is below. */
-static const struct pawl__field sections[] = {
+static const struct pawl__section_field sections[] = {
     { .key = "pipelines", .shape = PAWL__SHAPE_MAP, .count_max = 3, .fields = pipeline_fields },
     { .key = "log.tags",
       .shape = PAWL__SHAPE_LIST,
