@@ -11,7 +11,7 @@
 #include "work/items/item.h"
 
 static const char *suite_backend;
-static bool suite_plain; /* PostgreSQL without its short way */
+static bool suite_plain; /* PostgreSQL without its fast path */
 
 /* One server for the program; each test begins with an empty database. */
 static struct pg_fixture postgres;

@@ -22,7 +22,7 @@ struct work_fixture {
 
 #define WORK_BOOT "11111111-1111-4111-8111-111111111111"
 
-/* The program's one argument is the backend; "postgres-plain" is PostgreSQL without its short way. */
+/* The program's one argument is the backend; "postgres-plain" is PostgreSQL without its fast path. */
 int work_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t count);
 int work_fixture_setup(void **state);
 int work_fixture_teardown(void **state);

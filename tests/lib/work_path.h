@@ -1,5 +1,5 @@
-/* Which path the calls of a suite took on PostgreSQL: the short way of production, one statement for
- * a completion and the next claim, or the long way alone ("postgres-plain"). */
+/* Which path the calls of a suite took on PostgreSQL: the fast path of production, one statement for a
+ * completion and the next claim, or transactions alone ("postgres-plain"). */
 #ifndef TESTS_WORK_PATH_H
 #define TESTS_WORK_PATH_H
 

@@ -162,7 +162,7 @@ static void assert_is(struct work_fixture *f, const pawl_item *item, pawl_item_s
     pawl_item_free(now);
 }
 
-/* A store that has done it by its short way says so, though there is no memory for the rest. */
+/* A store that has done it by its fast path says so, though there is no memory for the rest. */
 static void walk_completions(struct work_fixture *f, bool claims)
 {
     int failed = 0;

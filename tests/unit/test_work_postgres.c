@@ -317,7 +317,7 @@ static void test_a_completion_whose_answer_is_lost_is_made_sure_of(void **state)
     pawl_work_close(work);
 }
 
-/* --- the short way --- */
+/* --- the fast path --- */
 
 enum { MANY = 6 * ITEMS };
 

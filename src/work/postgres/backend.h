@@ -229,16 +229,12 @@ bool pawl__work_pg_was_planned(const struct work_postgres *backend,
                                const pawl_view *ids,
                                size_t count);
 
-/* Adds a walk that picks rows; `_picked` says what follows from what it found. */
+/* Adds a walk that picks rows; pawl__work_pg_walked says what follows from what it found. */
 void pawl__work_pg_add_pick(struct work_pg_trip *trip,
                             const struct work_filter *filter,
                             size_t count,
                             work_pg_on_rows *on_rows,
                             void *context);
-void pawl__work_pg_picked(struct work_postgres *backend,
-                          const struct work_filter *filter,
-                          size_t wanted,
-                          const struct work_rows *found);
 
 /* --- the status of tasks --- */
 

@@ -86,17 +86,6 @@ void pawl__work_pg_add_pick(struct work_pg_trip *trip,
     pawl__work_pg_trip_add(trip, statement, values, value_count, on_rows, context);
 }
 
-void pawl__work_pg_picked(struct work_postgres *backend,
-                          const struct work_filter *filter,
-                          size_t wanted,
-                          const struct work_rows *found)
-{
-    /* A walk for several types locks more than it returns, and others may have passed over the rest. */
-    backend->notify |=
-        filter->work_type_count > 1 && filter->task_id.len == 0 && found->count == wanted;
-    pawl__work_pg_walked(backend, filter, wanted, found);
-}
-
 static bool is_planned_pick(const struct work_pg_prefetched *prefetched,
                             const struct work_filter *filter,
                             size_t count)
@@ -125,7 +114,7 @@ static pawl_status pg_pick(struct work_backend *base,
     pawl__work_pg_add_pick(&trip, filter, found->room, pawl__work_pg_add_items, &context);
     pawl__work_pg_trip_add_clock(&trip);
     TRY(pawl__work_pg_trip_end(&trip));
-    pawl__work_pg_picked(of(base), filter, found->room, found);
+    pawl__work_pg_walked(of(base), filter, found->room, found);
     return PAWL_OK;
 }
 

@@ -73,7 +73,7 @@ static pawl_status on_picked(void *context, const struct pawl__pg_rows *rows, pa
 
     TRY(prefetch_rows(backend, rows, room, &prefetched->picks, reterr));
     prefetched->picked = true;
-    pawl__work_pg_picked(backend, plan->filter, plan->pick_count, &prefetched->picks);
+    pawl__work_pg_walked(backend, plan->filter, plan->pick_count, &prefetched->picks);
     return PAWL_OK;
 }
 

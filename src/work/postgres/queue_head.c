@@ -58,6 +58,9 @@ void pawl__work_pg_walked(struct work_postgres *backend,
 {
     struct work_pg_queue_head *head = &backend->queue_head;
 
+    /* A walk for several types locks more than it returns, and others may have passed over the rest. */
+    backend->notify |=
+        filter->work_type_count > 1 && filter->task_id.len == 0 && found->count == wanted;
     if (!has_head(filter) || found->count < wanted || found->count == 0) {
         head->known = false;
         head->claimed = 0;
