@@ -63,7 +63,6 @@ static pawl_status model_load(struct work_backend *base,
 }
 
 static pawl_status model_put(struct work_backend *base,
-                             const struct work_now *now,
                              const struct work_key_row *row,
                              pawl_error *reterr)
 {
@@ -71,7 +70,6 @@ static pawl_status model_put(struct work_backend *base,
     size_t place = place_of(of(base), row->key);
     struct model_key *key = calloc(1, sizeof(*key));
 
-    (void)now;
     if (key == NULL || !pawl__work_copy_key(&key->arena, row, &key->row)) {
         if (key != NULL) {
             free_key(key);

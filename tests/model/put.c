@@ -235,7 +235,6 @@ static pawl_status put_one(struct work_model *backend, struct work_row *row, paw
 }
 
 pawl_status work_model_put(struct work_backend *base,
-                           const struct work_now *now,
                            struct work_row *const *rows,
                            size_t count,
                            pawl_error *reterr)
@@ -243,7 +242,6 @@ pawl_status work_model_put(struct work_backend *base,
     struct work_model *backend = work_model_of(base);
     pawl_status status = PAWL_OK;
 
-    (void)now;
     backend->submissions = pawl__work_number_rows(rows, count, backend->submissions);
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
         status = put_one(backend, rows[i], reterr);

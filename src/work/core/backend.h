@@ -252,7 +252,6 @@ typedef pawl_status work_unfinished_fn(struct work_backend *base,
  *                        status but pending is reached from pending, which is in the history
  * CONFLICT: another node has stored one of the ids. */
 typedef pawl_status work_put_fn(struct work_backend *base,
-                                const struct work_now *now,
                                 struct work_row *const *rows,
                                 size_t count,
                                 pawl_error *reterr);

@@ -231,7 +231,7 @@ pawl_status pawl__work_tx_put(struct work_tx *tx,
         for (size_t i = 0; i < count; i++) {
             require_row(rows[i]);
         }
-        TRY(tx->backend->items->put(tx->backend, &tx->now, rows, count, reterr));
+        TRY(tx->backend->items->put(tx->backend, rows, count, reterr));
         TRY(note_tasks(tx, rows, count, reterr));
         TRY(next_generation(tx, rows, count, &next, &next_count, reterr));
         rows = next;

@@ -105,7 +105,7 @@ static pawl_status expire_rows(struct work_tx *tx,
             rows[expired++] = rows[i];
         }
     }
-    TRY(tx->backend->items->put(tx->backend, &tx->now, rows, expired, reterr));
+    TRY(tx->backend->items->put(tx->backend, rows, expired, reterr));
     TRY(write_boundaries(tx, boundaries, expired, reterr));
     for (size_t i = 0; i < expired; i++) {
         pawl__work_decide_after_expiry(rows[i], &tx->now);

@@ -31,7 +31,6 @@ struct work_key_ops {
     /* Stores a row that was loaded and decided on. `known` false: it is new, and CONFLICT when
      * another node was quicker. The task is there, and so is the item, in either of its homes. */
     pawl_status (*put)(struct work_backend *base,
-                       const struct work_now *now,
                        const struct work_key_row *row,
                        pawl_error *reterr);
 

@@ -121,7 +121,7 @@ static pawl_status run_begin(struct work_tx *tx, struct work_request *request, p
         if (pawl__work_is_refused(request)) {
             return PAWL_OK;
         }
-        TRY(keys->put(tx->backend, &tx->now, &row, reterr));
+        TRY(keys->put(tx->backend, &row, reterr));
     }
     return copy_row(&row, answer, &begin->idem, reterr);
 }
@@ -241,7 +241,7 @@ static pawl_status run_end(struct work_tx *tx, struct work_request *request, paw
     if (decide_end(end, &row, &tx->now, &changed, &request->item.outcome) != PAWL_OK || !changed) {
         return PAWL_OK;
     }
-    return tx->backend->keys->put(tx->backend, &tx->now, &row, reterr);
+    return tx->backend->keys->put(tx->backend, &row, reterr);
 }
 
 static pawl_status end_key(pawl_work *work,

@@ -102,14 +102,12 @@ static pawl_status flush(struct work_postgres *backend, pawl_error *reterr)
 }
 
 pawl_status pawl__work_pg_put(struct work_backend *base,
-                              const struct work_now *now,
                               struct work_row *const *rows,
                               size_t count,
                               pawl_error *reterr)
 {
     struct work_postgres *backend = pawl__work_pg_of(base);
 
-    (void)now;
     if (backend->new_count + (int64_t)count > WORK_PG_NUMBERS) {
         TRY(flush(backend, reterr));
     }

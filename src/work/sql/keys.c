@@ -131,11 +131,9 @@ static pawl_status store_ended(struct work_backend *base,
 }
 
 static pawl_status sql_put(struct work_backend *base,
-                           const struct work_now *now,
                            const struct work_key_row *row,
                            pawl_error *reterr)
 {
-    (void)now;
     return row->state == WORK_KEY_PENDING && row->leased ? store_begun(base, row, reterr)
                                                          : store_ended(base, row, reterr);
 }

@@ -246,7 +246,6 @@ pawl_status pawl__work_sqlite_store_numbers(struct work_sqlite *backend, pawl_er
 }
 
 pawl_status pawl__work_sqlite_put(struct work_backend *base,
-                                  const struct work_now *now,
                                   struct work_row *const *rows,
                                   size_t count,
                                   pawl_error *reterr)
@@ -255,7 +254,6 @@ pawl_status pawl__work_sqlite_put(struct work_backend *base,
     bool bulky[COUNT_OF(bulks)];
     pawl_status status = number_rows(backend, rows, count, reterr);
 
-    (void)now;
     for (size_t i = 0; i < COUNT_OF(bulks); i++) {
         bulky[i] = is_worth_it(&bulks[i], rows, count);
         if (bulky[i] && status == PAWL_OK) {

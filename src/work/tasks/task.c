@@ -239,7 +239,7 @@ static pawl_status cancel_items(struct work_tx *tx,
             (void)pawl__work_decide_cancel(rows[i], pawl_view_of(WORK_CANCELLED_MESSAGE), &tx->now);
         }
         /* Straight to the store: all that could follow is cancelled here, too. */
-        TRY(backend->items->put(backend, &tx->now, rows, found.count, reterr));
+        TRY(backend->items->put(backend, rows, found.count, reterr));
         *ret_items += found.count;
     } while (found.count > 0);
     return PAWL_OK;
