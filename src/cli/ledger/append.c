@@ -358,7 +358,7 @@ static pawl_status parse_flags(struct append *append,
                           "get a random one with --id new");
     }
     if (created_at != NULL) {
-        TRY(pawl__cli_ledger_time("created-at", created_at, &defaults->created_at_us, reterr));
+        TRY(pawl__cli_ledger_time(run, "created-at", created_at, &defaults->created_at_us, reterr));
     }
     if (pawl__cli_args_has(args, "attempt") && (defaults->run_id.len == 0 || defaults->turn < 0)) {
         return pawl__fail(reterr, PAWL_INVALID, "'--attempt' needs --run and --turn beside it");

@@ -10,7 +10,8 @@
 #include "cli/frame/text.h"
 #include "cli/ledger/ledger.h"
 
-pawl_status pawl__cli_ledger_time(const char *flag,
+pawl_status pawl__cli_ledger_time(const struct pawl__cli_run *run,
+                                  const char *flag,
                                   const char *text,
                                   int64_t *ret_us,
                                   pawl_error *reterr)
@@ -18,7 +19,7 @@ pawl_status pawl__cli_ledger_time(const char *flag,
     int64_t ago_ns;
 
     if (pawl__duration_parse(pawl_view_of(text), &ago_ns, NULL) == PAWL_OK) {
-        *ret_us = pawl__wall_us(pawl__clock_real()) - ago_ns / NS_PER_US;
+        *ret_us = pawl__wall_us(run->clock) - ago_ns / NS_PER_US;
         return PAWL_OK;
     }
     return pawl__time_parse(pawl_view_of(text), ret_us, NULL) == PAWL_OK
@@ -70,10 +71,10 @@ pawl_status pawl__cli_ledger_filter(const struct pawl__cli_run *run,
         TRY(parse_turns(turns, &filter, reterr));
     }
     if (since != NULL) {
-        TRY(pawl__cli_ledger_time("since", since, &filter.time_min_us, reterr));
+        TRY(pawl__cli_ledger_time(run, "since", since, &filter.time_min_us, reterr));
     }
     if (until != NULL) {
-        TRY(pawl__cli_ledger_time("until", until, &filter.time_max_us, reterr));
+        TRY(pawl__cli_ledger_time(run, "until", until, &filter.time_max_us, reterr));
     }
     *ret_filter = filter;
     return PAWL_OK;

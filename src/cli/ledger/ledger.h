@@ -90,7 +90,8 @@ PAWL_MUST_USE pawl_status pawl__cli_ledger_filter(const struct pawl__cli_run *ru
                                                   pawl_error *reterr);
 
 /* A time as people write it: RFC 3339, or how long ago. */
-PAWL_MUST_USE pawl_status pawl__cli_ledger_time(const char *flag,
+PAWL_MUST_USE pawl_status pawl__cli_ledger_time(const struct pawl__cli_run *run,
+                                                const char *flag,
                                                 const char *text,
                                                 int64_t *ret_us,
                                                 pawl_error *reterr);

@@ -178,7 +178,7 @@ static pawl_status replay_run(struct pawl__cli_run *run, pawl_error *reterr)
 
     TRY(pawl__cli_ledger_filter(run, &filter, reterr));
     if (at_time != NULL) {
-        TRY(pawl__cli_ledger_time("at-time", at_time, &options.up_to_time_us, reterr));
+        TRY(pawl__cli_ledger_time(run, "at-time", at_time, &options.up_to_time_us, reterr));
     }
     TRY(pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr));
     options.from = (uint64_t)pawl__cli_args_number(run->args, "from");

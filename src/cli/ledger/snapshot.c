@@ -137,12 +137,14 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_prune = {
 
 /* --- prove --- */
 
-static pawl_status print_proof(const pawl_proof *proof, pawl_error *reterr)
+static pawl_status print_proof(const struct pawl__cli_run *run,
+                               const pawl_proof *proof,
+                               pawl_error *reterr)
 {
     char proven_at[PAWL__TIME_SIZE];
     char taken_at[PAWL__TIME_SIZE];
     char head[LEDGER_HEAD_SIZE];
-    int64_t age_us = pawl__wall_us(pawl__clock_real()) - proof->proven_at_us;
+    int64_t age_us = pawl__wall_us(run->clock) - proof->proven_at_us;
 
     pawl__time_rfc3339(proof->proven_at_us, proven_at);
     pawl__time_rfc3339(proof->snapshot_taken_at_us, taken_at);
@@ -179,7 +181,7 @@ static pawl_status prove_run(struct pawl__cli_run *run, pawl_error *reterr)
         pawl__cli_ledger_interruptible();
         TRY(pawl_ledger_prove(ledger, directory, &proof, reterr));
     }
-    return print_proof(&proof, reterr);
+    return print_proof(run, &proof, reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_ledger_prove = {
