@@ -1,5 +1,5 @@
-/* Every command directly below `pawl`. A new one: its table in cmd_NAME.c, a line here, a line in
- * commands.c. */
+/* Every command directly below `pawl`. A new one is a constant table in a file of its capability's folder
+ * (ledger/commands.c, node/cmd_serve.c), a line here and a line in commands.c. */
 #ifndef PAWL_CLI_COMMANDS_H
 #define PAWL_CLI_COMMANDS_H
 

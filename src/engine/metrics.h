@@ -1,4 +1,4 @@
-/* How a committer is doing, as metrics that all capabilities share; the label `store` tells them apart:
+/* How a committer is doing, as metrics that any capability can add (work does); the label `store` tells them apart:
  *
  *   pawl_commit_batches_total   transactions of the committer, whether they succeeded or not
  *   pawl_commit_calls_total     calls that they served: divided by the batches, how many share a commit

@@ -1,4 +1,4 @@
-/* What the rest of this folder may ask a sequencer beside <pawl/sequencer.h>. */
+/* What `app` needs of a sequencer beyond <pawl/sequencer.h>. */
 #ifndef PAWL_SEQUENCER_INTERNAL_H
 #define PAWL_SEQUENCER_INTERNAL_H
 

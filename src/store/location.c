@@ -164,9 +164,8 @@ static pawl_status parse(const char *text, struct pawl__location *location, pawl
 
     if (take_prefix(&rest, "memory:")) {
         location->scheme = PAWL__AT_MEMORY;
-        return rest.len == 0
-                   ? PAWL_OK
-                   : pawl__fail(reterr, PAWL_INVALID, "nothing may stand behind 'memory:'");
+        return rest.len == 0 ? PAWL_OK
+                             : pawl__fail(reterr, PAWL_INVALID, "nothing may follow 'memory:'");
     }
     if (pawl__location_is_postgres(text)) {
         return parse_url(rest, false, location, reterr);

@@ -66,7 +66,7 @@ def creates_once():
 def refuses_descriptors():
     data, apps = place()
     for bad, says in [("{}", "descriptor.name: missing"), ("x", "line 1"),
-                      (json.dumps({**SHOP, "name": "../x"}), "has more than a-z 0-9 - _"),
+                      (json.dumps({**SHOP, "name": "../x"}), "may contain only a-z, 0-9, - and _"),
                       (json.dumps({**SHOP, "trust": 3}), "trust"),
                       (json.dumps({**SHOP, "kinds": []}), "0 kinds")]:
         assert says in run("app", "create", *data, "--descriptor", bad, code=2).stderr, bad

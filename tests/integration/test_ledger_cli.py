@@ -142,7 +142,7 @@ BAD_LINES = [
     (b'{"id":"x"', "line 2: column 10: it ends here"),
     (b'{"id":"x",}', "expected a name"),
     (b'["x"]', "expected an object"),
-    (b'{"id":"x"} 1', "nothing may stand behind"),
+    (b'{"id":"x"} 1', "nothing may follow"),
     (b"\xff\xfe{\x00}\x00", "NUL byte"),
     (lines(event("x"))[:-2] + b',"more":1}', "'more' is no field"),
     (lines(event("x"))[:-2] + b',"id":"y"}', "id: is there twice"),
@@ -454,7 +454,7 @@ def sabotaged():
     database(data, "UPDATE events SET payload = '{}' WHERE offset = 5")
     database(data, "DELETE FROM events WHERE offset = 10")
     says(run("stats", "--data", data, code=6), "cut off: the log ends at offset 9, its anchor is at 10; ",
-         "; to go on with what is left, run `pawl ledger restore DIR --tail LEDGER --accept-older`")
+         "; to continue with what is left, run `pawl ledger restore DIR --tail LEDGER --accept-older`")
     says(run("verify", "--data", data, code=6), "its content does not give its hash; stop the writers",
          "`pawl ledger restore DIR`")
     result = run("verify", "--data", data, "--json", code=6)
@@ -467,7 +467,7 @@ def sabotaged():
     append(data, event("e-0"))
     database(data, "CREATE TRIGGER eve AFTER INSERT ON events BEGIN DELETE FROM events; END")
     result = append(data, event("e-1"), code=6)
-    says(result, "'eve' on 'events'", "; to go on, run DROP TRIGGER \"eve\"")
+    says(result, "'eve' on 'events'", "; to continue, run DROP TRIGGER \"eve\"")
     assert b"restore" not in result.stderr, result.stderr
     result = run("verify", "--data", data, "--json", code=6)
     assert rows(result)[0]["first_bad_offset"] is None and "eve" in rows(result)[0]["what"], result.stdout

@@ -675,7 +675,7 @@ def foreign_trigger():
         connection.execute("CREATE TRIGGER eve BEFORE INSERT ON work_items BEGIN SELECT RAISE(IGNORE); END")
     connection.close()
     result = work(data, "submit", "--type", "a", code=6)
-    assert b"'eve' on 'work_items'" in result.stderr and b"; to go on, run DROP TRIGGER" in result.stderr, result
+    assert b"'eve' on 'work_items'" in result.stderr and b"; to continue, run DROP TRIGGER" in result.stderr, result
     assert b"verify" not in result.stderr, result.stderr  # 'pawl work' has no such command
 
 

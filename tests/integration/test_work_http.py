@@ -294,7 +294,7 @@ def test_locked():
 
 
 it("shows the objects that `pawl work --json` shows, field for field", test_same_objects)
-it("runs no command and lists a thousand items when it tells where a task goes on", test_recovery_runs_no_command)
+it("runs no command and lists a thousand items when it tells where a task continues", test_recovery_runs_no_command)
 it("says 409 where the command line has exit code 4", test_lost_leases)
 it("takes the token that was given before a kill -9", test_kill)
 it("completes each item once with two nodes and many clients", test_two_nodes)

@@ -161,7 +161,7 @@ static void test_another_last_event_is_noticed_at_the_next_start(void **state)
     pawl_app_close(STEAL(f->app));
     assert_status(try_open(f), PAWL_CORRUPT, &f->error);
     assert_message(&f->error, "offset 3 of the log of partition 1 is not the one");
-    assert_message(&f->error, "restore it, or to go on with this one remove the anchor");
+    assert_message(&f->error, "restore it, or to continue with this one remove the anchor");
 }
 
 static void test_a_log_that_was_cut_goes_on_when_somebody_removes_the_anchor(void **state)

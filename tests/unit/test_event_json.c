@@ -82,7 +82,7 @@ static void test_a_bad_line_is_refused_with_place_or_field(void **state)
         { "", "column 1: it ends here" },
         { "[]", "column 1: expected an object" },
         { "{", "column 2: it ends here" },
-        { "{}x", "column 3: nothing may stand behind" },
+        { "{}x", "column 3: nothing may follow" },
         { "{\"id\"}", "column 6: expected ':'" },
         { "{\"id\":}", "id: has no value" },
         { "{\"id\":\"a\"", "it ends here" },

@@ -54,7 +54,7 @@ static void test_what_is_not_understood_says_what_is(void **state)
         const char *text;
         const char *message;
     } rows[] = {
-        { "memory:x", "nothing may stand behind 'memory:'" },
+        { "memory:x", "nothing may follow 'memory:'" },
         { "mysql://h/d", "allowed: memory:, a path, sqlite:PATH, postgres://" },
         { "file:x.db", "allowed: memory:" },
         { "sqlite:", "no path" },

@@ -57,11 +57,11 @@ static void test_a_mark_where_input_could_become_a_command_is_refused(void **sta
         { "echo \"\\\"{}\"", "inside of quotes" },
         { "echo `cat {}`", "inside of backquotes" },
         { "true # {}", "in a comment" },
-        { "cat <<E\n{}\nE", "behind a here-document" },
-        { "echo $'a\\'' {}", "behind $'...'" },
-        { "echo $(( {} * 2 ))", "in or behind ((...))" },
-        { "echo $[ {} * 2 ]", "in or behind $[...]" },
-        { "echo \\{}", "behind a backslash" },
+        { "cat <<E\n{}\nE", "after a here-document" },
+        { "echo $'a\\'' {}", "after $'...'" },
+        { "echo $(( {} * 2 ))", "in or after ((...))" },
+        { "echo $[ {} * 2 ]", "in or after $[...]" },
+        { "echo \\{}", "follows a backslash" },
         { "", "is empty" },
     };
     (void)state;

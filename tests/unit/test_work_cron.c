@@ -133,7 +133,7 @@ static void test_an_error_names_the_field(void **state)
     assert_refused("1 2 3 4", "day-of-week: missing");
     assert_refused("", "minute: missing");
     assert_refused("   ", "minute: missing");
-    assert_refused("1 2 3 4 5 6", "'6' stands behind the fifth field");
+    assert_refused("1 2 3 4 5 6", "'6' follows the fifth field");
     assert_refused("@reboot", "'@reboot' is none of @yearly");
     assert_refused("@daily @daily", "none of @yearly");
     assert_refused("99999999999999999999 * * * *", "minute: '99999999999999999999'");

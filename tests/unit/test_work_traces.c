@@ -1,5 +1,5 @@
 /* Leases, sweeps and answers of idempotency keys, told as they happen on the virtual clock. Each test
- * reads as the rule it is about; nothing but decide.c and idem_decide.c is behind it. */
+ * reads as the rule it is about; nothing but decide.c and keys/decide.c is behind it. */
 #include "lib/check.h"
 
 #include "base/core/macros.h"

@@ -138,22 +138,22 @@ pawl_status pawl__app_anchor_compare(const struct pawl_app *app,
                        reterr,
                        PAWL_CORRUPT,
                        "the event at offset %" PRIu64 " of the log of partition %u is not "
-                       "the one that the anchor knows; restore it, or to go on with this "
+                       "the one that the anchor knows; restore it, or to continue with this "
                        "one remove the anchor (%s)",
                        end->offset,
                        partition,
                        app->store->anchor_name);
     }
     TRY(pawl__app_seq_end(&seq, &last, reterr));
-    return pawl__fail_advised(reterr,
-                              PAWL_CORRUPT,
-                              "cut off: the log of partition %u ends at offset %" PRIu64
-                              ", its anchor is at %" PRIu64
-                              "; restore it, or to go on with what is left remove the anchor (%s)",
-                              partition,
-                              last,
-                              end->offset,
-                              app->store->anchor_name);
+    return pawl__fail_advised(
+        reterr,
+        PAWL_CORRUPT,
+        "cut off: the log of partition %u ends at offset %" PRIu64 ", its anchor is at %" PRIu64
+        "; restore it, or to continue with what is left remove the anchor (%s)",
+        partition,
+        last,
+        end->offset,
+        app->store->anchor_name);
 }
 
 static pawl_status compare_all(const struct pawl_app *app, bool found, pawl_error *reterr)

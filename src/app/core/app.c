@@ -1,4 +1,4 @@
-/* Opening and closing an application. */
+/* Opening an application, waiting for it, closing it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -19,7 +19,7 @@ struct app_item {
     void *context;
 };
 
-/* examine.c: what can be decided before a command gets numbers. PAWL_OK with *ret_state
+/* check_command.c: what can be decided before a command gets numbers. PAWL_OK with *ret_state
  *
  *   APP_RUN       it gets numbers
  *   APP_DEFERRED  an earlier command of the batch has the same key: to be examined again after it
@@ -32,7 +32,7 @@ PAWL_MUST_USE pawl_status pawl__app_examine(struct app_partition *partition,
                                             enum app_examined *ret_state,
                                             pawl_error *reterr);
 
-/* build.c: gives a command numbers of the open transaction, adds its event and all that it does to the batch,
+/* build_event.c: gives a command numbers of the open transaction, adds its event and all that it does to the batch,
  * fills in its response. After an error the caller drops event and entries. */
 PAWL_MUST_USE pawl_status pawl__app_build_event(struct app_partition *partition,
                                                 struct app_item *item,

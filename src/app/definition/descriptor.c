@@ -50,8 +50,10 @@ pawl_status pawl_app_check_name(const char *name, pawl_error *reterr)
 {
     TRY(pawl__app_check_name("the application's name", pawl_view_of(name), reterr));
     if (name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_")] != '\0') {
-        return pawl__fail(
-            reterr, PAWL_INVALID, "the application's name '%s' has more than a-z 0-9 - _", name);
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "the application's name '%s' may contain only a-z, 0-9, - and _",
+                          name);
     }
     return PAWL_OK;
 }

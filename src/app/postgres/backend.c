@@ -195,7 +195,7 @@ static pawl_status find(struct app_postgres *self,
         return pawl__fail(reterr,
                           PAWL_INVALID,
                           "the database has several applications (%.*s): which one is said by "
-                          "'?app=NAME' behind the URL",
+                          "'?app=NAME' after the URL",
                           VIEW_ARGS(pawl__buf_view(&names)));
     }
     self->app = (uint32_t)pawl__pg_get_i64(&rows, 0, 0);

@@ -9,7 +9,7 @@
 enum {
     TERM_MS_DEFAULT = 15000,
     RENEWALS_PER_TERM = 3, /* one may come late, and one may fail */
-    RETRY_FACTOR = 10,     /* so many times as often while the server is away */
+    RETRY_FACTOR = 10,     /* renewals are so much more frequent while the server is away */
 };
 
 void pawl__app_lease_init(struct app_lease *lease, uint32_t term_ms)

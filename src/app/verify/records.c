@@ -1,6 +1,6 @@
-/* Records: of each, the store has what the last event made of it. From the last event to the first, the first
- * time that a record turns up counts; a record that was updated is remembered until the event that made it. When
- * there are too many of those, the logs are read again for a part of the records at a time. */
+/* Each record must be stored as its last event left it. The logs are read backwards, so the first event that
+ * names a record decides. Updated records are remembered until the event that created them; when there are too
+ * many, the logs are read again for one part of the records at a time. */
 #include <stdlib.h>
 
 #include "app/verify/verify.h"

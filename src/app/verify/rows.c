@@ -1,4 +1,4 @@
-/* What is stored of the sequences, in order of workspaces; and up to where the logs are in it. */
+/* The stored numbers of the sequences in order of workspaces, and the log offset up to which they are current. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
-/* What is in one of two heaps of items and not in the other, in memory that does not grow with the heaps: an
- * invertible Bloom lookup table. Items of the first are added, those of the second taken away, in any order;
- * what is in both leaves no trace, and what is left is named as long as it is not too much of it. Pure. */
+/* The difference of two sets in bounded memory: an invertible Bloom lookup table. Items of one set are added,
+ * those of the other removed, in any order; when few differ, each of them can be listed. Pure. */
 #ifndef PAWL_APP_VERIFY_SKETCH_H
 #define PAWL_APP_VERIFY_SKETCH_H
 

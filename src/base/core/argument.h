@@ -1,5 +1,5 @@
-/* The first lines of a public function. A NULL where something is needed, or a view of so many bytes at
- * NULL, returns INVALID with the name of the argument; nothing behind them can crash on it.
+/* The first lines of a public function. A NULL where something is needed, or a view with a length and no
+ * bytes, returns INVALID with the name of the argument; the code after them cannot crash on it.
  *
  *     pawl_status pawl_ledger_head(pawl_ledger *ledger, pawl_head *ret_head, pawl_error *reterr)
  *     {

@@ -1,4 +1,4 @@
-/* Failing is one statement; whoever knows the nouns adds context on the way up.
+/* Failing is one statement; each caller that knows more adds context on the way up.
  *
  *     return pawl__fail(reterr, PAWL_INVALID, "id has %zu bytes, the limit is 200", id.len);
  *     ...
@@ -29,7 +29,7 @@ pawl_status pawl__fail_context(pawl_error *reterr, pawl_status status, const cha
 
 /* After a callback: returns its status, or FAILED if it is not a pawl_status, and makes the error agree. When
  * the callback filled none in, or returned no status at all, the message says who returned what. PAWL_OK is returned
- * as it is. Every callback of a caller's goes through this: no status that is none leaves the library. */
+ * as it is. Every callback of a caller's goes through this, so the library never returns an invalid status. */
 PRINTF_LIKE(3, 4)
 pawl_status pawl__fail_settled(pawl_error *reterr, pawl_status status, const char *format, ...);
 
@@ -64,7 +64,7 @@ static inline pawl_status pawl__check_memory(const void *memory,
  * did not fill it) is replaced by the text of the status. */
 pawl_status pawl__fail_with(pawl_error *reterr, pawl_status status, const pawl_error *error);
 
-/* BUSY, UNAVAILABLE and TIMEOUT: the same call may succeed in a moment, without anybody who mends something. */
+/* BUSY, UNAVAILABLE and TIMEOUT: the same call may succeed in a moment, unchanged. */
 bool pawl__status_may_pass(pawl_status status);
 
 /* ENOSPC and EDQUOT are NO_SPACE, EACCES, EPERM and EROFS are DENIED, and so on; else IO. */

@@ -1,7 +1,7 @@
 /* What a lease decides: who may work on something, until when, and who comes too late.
  *
- * Every grant carries a fencing token one higher than the grant before it. Whoever changes leased
- * state brings its token, and a worker that was away too long (paused, partitioned, its clock
+ * Every grant carries a fencing token one higher than the grant before it. A call that changes leased
+ * state passes its token, and a worker that was away too long (paused, partitioned, its clock
  * asleep) is told PAWL_LEASE_LOST at once, also when nobody else has claimed since.
  *
  * Pure: state, event and time in, state out. `now_ns` is the deciding process's own clock: boot

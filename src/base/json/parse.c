@@ -116,29 +116,29 @@ static pawl_status parse_array(struct pawl__json_parser *parser, int depth, json
     return PAWL_OK;
 }
 
-/* Where the keys of an object are that were read so far: in it, or where none is made, aside. */
+/* The keys of an object read so far: in the object, or in `separate` when none is made. */
 struct keys {
     json_t *object;
-    struct pawl__json_keys aside;
+    struct pawl__json_keys separate;
 };
 
 static void keys_done(struct keys *keys)
 {
-    pawl__json_keys_done(&keys->aside);
+    pawl__json_keys_done(&keys->separate);
 }
 
 static bool has_key(const struct keys *keys, pawl_view key)
 {
     return keys->object != NULL ? json_object_getn(keys->object, key.data, key.len) != NULL
-                                : pawl__json_keys_has(&keys->aside, key);
+                                : pawl__json_keys_has(&keys->separate, key);
 }
 
 static pawl_status put_aside(struct pawl__json_parser *parser, struct keys *keys, pawl_view key)
 {
     bool in_text = key.data != parser->scratch.data;
 
-    return pawl__json_keys_add(&keys->aside, key, in_text) ? PAWL_OK
-                                                           : pawl__json_fail_memory(parser);
+    return pawl__json_keys_add(&keys->separate, key, in_text) ? PAWL_OK
+                                                              : pawl__json_fail_memory(parser);
 }
 
 static pawl_status parse_key(struct pawl__json_parser *parser,
@@ -205,7 +205,7 @@ static pawl_status parse_object(struct pawl__json_parser *parser, int depth, jso
     }
     AUTO(keys_done) struct keys keys;
     keys.object = object;
-    pawl__json_keys_init(&keys.aside);
+    pawl__json_keys_init(&keys.separate);
     parser->at++;
     parser_skip_space(parser);
     for (bool more = !parser_accept(parser, '}'); more;) {
@@ -267,7 +267,7 @@ static pawl_status parse_whole(struct pawl__json_parser *parser, json_t **ret_js
     TRY(parse_value(parser, 0, ret_json == NULL ? NULL : &json));
     parser_skip_space(parser);
     if (parser->at < parser->text.len) {
-        return pawl__json_fail_here(parser, "expected nothing behind the value");
+        return pawl__json_fail_here(parser, "nothing expected after the value");
     }
     if (ret_json != NULL) {
         *ret_json = STEAL(json);

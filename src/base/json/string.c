@@ -48,7 +48,7 @@ static pawl_status parse_unicode(struct pawl__json_parser *parser, size_t start)
     uint32_t low;
 
     if (!take_unit(parser, &unit)) {
-        return pawl__json_fail_here(parser, "expected four hex digits behind \\u");
+        return pawl__json_fail_here(parser, "expected four hex digits after \\u");
     }
     if (unit == 0) {
         return pawl__json_fail_at(parser, start, "\\u0000 is not allowed");

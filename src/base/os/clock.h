@@ -1,10 +1,10 @@
-/* Where time comes from. Whoever decides something by time is handed a clock, so that a test or a
- * simulation can bring its own.
+/* Where time comes from. Code that decides by time is handed a clock, so that a test or a
+ * simulation can give its own.
  *
  *   wall       UTC microseconds since 1970. For people and for stored timestamps; it may step, so
  *              it decides nothing.
  *   monotonic  nanoseconds, never steps, stops while the machine sleeps: waits and backoff.
- *   boot       nanoseconds since boot, goes on while the machine sleeps: leases. Two processes of
+ *   boot       nanoseconds since boot, also while the machine sleeps: leases. Two processes of
  *              one boot may compare it; pawl__clock_boot_id tells boots apart. */
 #ifndef PAWL_BASE_OS_CLOCK_H
 #define PAWL_BASE_OS_CLOCK_H

@@ -112,8 +112,8 @@ pawl_status pawl__fs_sync_parent(const char *path, pawl_error *reterr)
     return pawl__fs_sync_dir(parent, reterr);
 }
 
-/* Whoever made it may have died before its name was durable. Who may not look at the directory above,
- * or cannot change it, has made nothing in it. */
+/* The process that made it may have died before its name was durable. A process that cannot read or change
+ * the parent directory has made nothing in it. */
 static pawl_status sync_name_of_old(const char *path, pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;

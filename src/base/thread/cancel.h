@@ -1,6 +1,6 @@
 /* A request to stop: a flag and a wake-up, never pthread_cancel.
  *
- * Whoever may have to stop is handed a token and looks at it between steps; whoever waits, waits on
+ * Code that may have to stop is handed a token and checks it between steps; code that waits, waits on
  * the token as well. Cancelling is final and costs the canceller no wait for anybody.
  *
  * A token may have a parent: cancelling the parent cancels its children, never the other way. What

@@ -271,7 +271,7 @@ const struct pawl__cli_command pawl__cli_cmd_app_exec = {
         "duplicate and has the same answer; another command with that key is a conflict, exit "
         "code 4. A line that is refused ends the command with its number.\n\n"
         "Lines that have a key are executed up to 256 at a time, which is many times faster, and "
-        "for each workspace in their order. When one is refused, some behind it may have been "
+        "for each workspace in their order. When one is refused, some after it may have been "
         "executed; the same input again finds them by their keys. A line without a key waits for "
         "those before it.",
     .flags = FLAGS({ .name = "command",

@@ -1,7 +1,7 @@
 /* The model of the command line: one tree of commands, from which parsing, help, man pages and
  * shell completion all come. Nothing about a command is written down twice.
  *
- * A command stands in its own file, cmd_NAME.c, as a constant table, and commands.c lists it:
+ * A command is a constant table in a file of its capability's folder, and commands.c lists the top ones:
  *
  *     static const struct pawl__cli_command list = {
  *         .name = "list",
@@ -14,7 +14,7 @@
  *                                .says = "what waits for a person" }),
  *         .run = list_run,
  *     };
- *     const struct pawl__cli_command pawl__cmd_failed = {
+ *     const struct pawl__cli_command pawl__cli_cmd_failed = {
  *         .name = "failed",
  *         .summary = "events that could not be delivered",
  *         .commands = COMMANDS(&list, &show, &retry),

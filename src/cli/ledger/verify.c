@@ -69,7 +69,7 @@ static pawl_status conclude(const struct pawl__cli_run *run,
     }
     if (status == PAWL_CANCELLED && report->verified.offset > 0) {
         pawl__cli_ledger_head_text(&report->verified, head);
-        return pawl__fail(reterr, status, "stopped; go on with --resume %s", head);
+        return pawl__fail(reterr, status, "stopped; continue with --resume %s", head);
     }
     return status;
 }

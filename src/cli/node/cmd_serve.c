@@ -27,7 +27,7 @@
 /* Threads for what the work store is asked and waited for: so many calls share a commit. */
 enum { WORKERS = 8 };
 
-/* The first line waits so long for applications, so that whoever reads it finds those that open quickly. */
+/* The first line waits this long, so that it counts the applications that open quickly. */
 enum { OPEN_MS = 1000 };
 
 static uint32_t milliseconds(const struct pawl__cli_run *run, enum pawl__setting_id id)

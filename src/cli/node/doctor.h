@@ -56,10 +56,9 @@ PAWL_MUST_USE pawl_status pawl__cli_doctor_inspect(struct pawl__cli_doctor *doct
 void pawl__cli_doctor_done(struct pawl__cli_doctor *doctor);
 void pawl__cli_doctor_add(struct pawl__cli_doctor *doctor, struct pawl__cli_finding finding);
 
-/* The status that decides the exit code: that of the worst problem, where damage is worse than what
- * cannot be used (bad settings, a newer version), that is worse than what fails, and that is worse
- * than what could not be checked or may pass by itself (busy, unreachable, no space). Warnings
- * count, as FAILED, only with `strict`. */
+/* The status of the worst finding, which decides the exit code. From worst to least: damage; what cannot be
+ * used (bad settings, a newer version); what fails; what could not be checked or may pass by itself (busy,
+ * unreachable, no space). Warnings count, as FAILED, only with `strict`. */
 pawl_status pawl__cli_doctor_worst(const struct pawl__cli_finding *findings,
                                    size_t count,
                                    bool strict);

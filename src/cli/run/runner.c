@@ -293,12 +293,13 @@ static pawl_status judge(struct runner *runner, pawl_error *reterr)
             runner->untold == 1 ? " is" : "s are");
     }
     if (pawl__cli_interrupted() && !runner->plan.stays) { /* with --wait that is how it ends */
-        return pawl__fail(reterr,
-                          PAWL_CANCELLED,
-                          "interrupted: %llu completed, %llu given back; the same command goes on "
-                          "from here",
-                          (unsigned long long)runner->completed,
-                          (unsigned long long)runner->released);
+        return pawl__fail(
+            reterr,
+            PAWL_CANCELLED,
+            "interrupted: %llu completed, %llu given back; the same command continues "
+            "from here",
+            (unsigned long long)runner->completed,
+            (unsigned long long)runner->released);
     }
     if (runner->options->task_id.len > 0
         && !runner->abandoned) { /* a whole task: earlier runs count */

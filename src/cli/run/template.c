@@ -22,10 +22,10 @@ static const char *const location_names[] = {
     [DOUBLE] = "inside of quotes",
     [BACKQUOTES] = "inside of backquotes; $(...) may hold it",
     [COMMENT] = "in a comment",
-    [HERE_DOCUMENT] = "behind a here-document",
-    [DOLLAR_QUOTE] = "behind $'...', which not every shell has",
-    [ARITHMETIC] = "in or behind ((...)), where a shell may run what it holds",
-    [OLD_ARITHMETIC] = "in or behind $[...], where a shell may run what it holds",
+    [HERE_DOCUMENT] = "after a here-document",
+    [DOLLAR_QUOTE] = "after $'...', which not every shell has",
+    [ARITHMETIC] = "in or after ((...)), where a shell may run what it holds",
+    [OLD_ARITHMETIC] = "in or after $[...], where a shell may run what it holds",
 };
 
 static bool starts_with(pawl_view text, pawl_view start)
@@ -131,10 +131,8 @@ pawl_status pawl__cli_template_check(pawl_view command, pawl_view mark, pawl_err
             step = mark.len;
         } else if (is_escape(location, c)) {
             if (starts_with((pawl_view){ command.data + 1, command.len - 1 }, mark)) {
-                return pawl__fail(reterr,
-                                  PAWL_INVALID,
-                                  "'--exec': %.*s stands behind a backslash",
-                                  VIEW_ARGS(mark));
+                return pawl__fail(
+                    reterr, PAWL_INVALID, "'--exec': %.*s follows a backslash", VIEW_ARGS(mark));
             }
             step = MIN(2, command.len);
         } else {

@@ -177,7 +177,7 @@ static pawl_status recover_run(struct pawl__cli_run *run, pawl_error *reterr)
 
 const struct pawl__cli_command pawl__cli_cmd_work_recover = {
     .name = "recover",
-    .summary = "where a task goes on",
+    .summary = "where a task continues",
     .description =
         "Looks at the evidence of the task's checkpoints from the newest on until one holds, and "
         "prints it (resume); those that it passed over, and what does not hold of each; the last "

@@ -318,7 +318,7 @@ static pawl_status run_lines(struct submit *submit,
         (void)print_lines(submit, run, NULL);
         return pawl__fail_context(reterr,
                                   status,
-                                  "lines up to %llu are queued in task '%s', nothing behind them",
+                                  "lines up to %llu are queued in task '%s', nothing after them",
                                   (unsigned long long)submit->last_line,
                                   submit->queue.task_id);
     }
@@ -451,7 +451,7 @@ const struct pawl__cli_command pawl__cli_cmd_work_submit = {
         "same input again, and what is queued already stays as it is.\n\n"
         "Lines are queued in batches, as they come. A line that is not UTF-8, has a NUL byte or "
         "makes an input of more than 1 MiB (as a JSON string, with its quotes and escapes) ends "
-        "the command with its number (exit code 2): everything before it is queued, nothing behind "
+        "the command with its number (exit code 2): everything before it is queued, nothing after "
         "it. With --atomic the whole input, up to 10000 lines, is queued "
         "or nothing of it.",
     .flags = FLAGS(

@@ -55,7 +55,7 @@ struct ledger_query {
 
 /* What to do with a log whose end is gone. */
 #define LEDGER_CUT_ADVICE \
-    "to go on with what is left, run `pawl ledger restore DIR --tail LEDGER --accept-older`"
+    "to continue with what is left, run `pawl ledger restore DIR --tail LEDGER --accept-older`"
 
 /* Which turn of a run is asked for. */
 enum ledger_which_turn { LEDGER_TURN_HIGHEST, LEDGER_TURN_LAST_COMPLETE };

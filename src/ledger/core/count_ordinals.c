@@ -35,7 +35,7 @@ static pawl_status is_stored(const struct asked *asked,
 /* Doubles the ordinal until none is stored, then halves the range. */
 static pawl_status count_all(const struct asked *asked, uint64_t *ret_count, pawl_error *reterr)
 {
-    uint64_t low = 0; /* at least so many are stored, ... */
+    uint64_t low = 0; /* lower bound of how many are stored */
     uint64_t high = 1;
     bool stored;
 

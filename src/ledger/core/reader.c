@@ -354,7 +354,7 @@ pawl_status pawl_reader_next(pawl_reader *reader, const pawl_event **ret_event, 
     if (reader->count == 0) {
         return pawl__fail(reterr,
                           PAWL_NOT_FOUND,
-                          "no event behind offset %llu",
+                          "no event after offset %llu",
                           (unsigned long long)reader->position);
     }
     const pawl_event *event = &reader->events[reader->next++];

@@ -61,7 +61,7 @@ static pawl_status copy_event(void *context, const pawl_event *event, pawl_error
     if (event->offset != work->head.offset + 1) {
         return pawl__fail(reterr,
                           PAWL_CORRUPT,
-                          "removed: behind offset %llu comes %llu",
+                          "removed: offset %llu is followed by %llu",
                           (unsigned long long)work->head.offset,
                           (unsigned long long)event->offset);
     }

@@ -219,7 +219,7 @@ static pawl_status split_line(struct split *split)
     }
     TRY(split_members(split));
     if (peek(split) != '\0') {
-        return fail_here(split, "nothing may stand behind the object");
+        return fail_here(split, "nothing may follow the object");
     }
     return PAWL_OK;
 }

@@ -170,7 +170,7 @@ void pawl__ledger_verify_explain(const struct ledger_verify_context *context,
     if (search.moved > 0) {
         snprintf(ret_what,
                  what_size,
-                 "removed: %llu gone, and what was behind has moved up",
+                 "removed: %llu gone, and what followed has moved up",
                  (unsigned long long)search.moved);
         return;
     }

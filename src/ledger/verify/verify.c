@@ -251,7 +251,7 @@ static pawl_status check_event(void *context, const pawl_event *event, pawl_erro
         return bad_at(walk,
                       next.offset + 1,
                       reterr,
-                      "removed: behind offset %llu comes %llu",
+                      "removed: offset %llu is followed by %llu",
                       (unsigned long long)next.offset,
                       (unsigned long long)event->offset);
     }

@@ -357,9 +357,8 @@ static size_t leave_escaped(void *context, struct MHD_Connection *connection, ch
     return strlen(text);
 }
 
-/* Who comes while the server stops is sent away by this, not by MHD_quiesce_daemon: that takes the
- * listening socket from the threads of MHD while one of them may be doing the same, and who comes second
- * ends the program (0.9.75). */
+/* Connections that arrive during a stop are refused here, not by MHD_quiesce_daemon: that races MHD's own
+ * threads for the listening socket, and the loser aborts the program (0.9.75). */
 static enum MHD_Result on_connect(void *context, const struct sockaddr *address, socklen_t size)
 {
     (void)address;

@@ -163,9 +163,9 @@ void pawl__http_refuse(struct pawl__http_request *request,
 
 /* --- answering later --- */
 
-/* In a handler: the request goes on when it is resumed, which must happen exactly once. When that takes
- * longer than answer_ms_max, it is answered 504 and the answer goes nowhere. False: so many are kept
- * that only a few connections are left for whoever asks how the server is; it is answered, 503. */
+/* In a handler: the request continues when it is resumed, which happens exactly once. After answer_ms_max it
+ * is answered 504, and the late answer is dropped. False: too many requests are kept; this one is answered 503,
+ * so that health checks still find a connection. */
 PAWL_MUST_USE bool pawl__http_keep(struct pawl__http_request *request);
 
 /* With a request that is kept: `job` runs on a thread of those that may block, exactly once, and resumes

@@ -133,7 +133,7 @@ static pawl_status refuse(const struct pawl__pg_rows *rows, pawl_error *reterr)
         reterr,
         PAWL_CORRUPT,
         "%.*s that is not pawl's, '%.*s' on '%.*s': it can drop, change or hide what is "
-        "written; to go on, remove it",
+        "written; to continue, remove it",
         VIEW_ARGS(what),
         VIEW_ARGS(name),
         VIEW_ARGS(table));

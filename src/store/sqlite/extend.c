@@ -1,4 +1,4 @@
-/* Whether a table is the one that the migrations made, and somebody has but added columns to it.
+/* Whether a table is as the migrations made it, except for added columns.
  *
  * What is between the parentheses of CREATE TABLE is compared piece by piece, so that ALTER TABLE ADD
  * COLUMN, which writes into this text, is told from a column or a constraint of ours that was changed.

@@ -176,7 +176,7 @@ static pawl_status check_foreign(sqlite3 *expected, const struct objects *found,
                reterr,
                PAWL_CORRUPT,
                "a trigger that is not pawl's, '%.*s' on '%.*s': it can drop or change "
-               "what is written; to go on, run DROP TRIGGER \"%.*s\"",
+               "what is written; to continue, run DROP TRIGGER \"%.*s\"",
                VIEW_ARGS(name),
                VIEW_ARGS(table),
                VIEW_ARGS(name))
@@ -251,7 +251,7 @@ static pawl_status check_same(struct pawl__sqlite *db,
             reterr,
             PAWL_CORRUPT,
             "the table '%.*s' is not the one that pawl made: it has a column or a "
-            "constraint more, which can refuse or remove what is written; to go on, "
+            "constraint more, which can refuse or remove what is written; to continue, "
             "remove that",
             VIEW_ARGS(column(found, NAME)));
     }

@@ -245,8 +245,7 @@ static pawl_status read_fields(pawl_view text, struct work_cron *cron, pawl_erro
     }
     pawl_view rest = next_word(&text);
     if (rest.len > 0) {
-        return pawl__fail(
-            reterr, PAWL_INVALID, "'%.*s' stands behind the fifth field", VIEW_ARGS(rest));
+        return pawl__fail(reterr, PAWL_INVALID, "'%.*s' follows the fifth field", VIEW_ARGS(rest));
     }
     cron->minutes = bits[0];
     cron->hours = (uint32_t)bits[1];

@@ -84,8 +84,8 @@ static pawl_status check_singletons(struct app_partition *partition,
     return PAWL_OK;
 }
 
-/* The key and its event were written as one: when they do not fit each other, one of them was changed,
- * and the answer would be somebody else's. */
+/* The key and its event were written together. When they disagree, one was changed, and the answer would
+ * belong to another command. */
 static pawl_status check_original(const struct app_request *request,
                                   uint64_t offset,
                                   bool found,
