@@ -60,6 +60,11 @@ pawl_status pawl__fs_named(const char *path, char **ret_path, pawl_error *reterr
     return PAWL_OK;
 }
 
+pawl_status pawl__fs_check_path(const char *path, pawl_error *reterr)
+{
+    return path != NULL ? PAWL_OK : pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
+}
+
 char *pawl__fs_with_suffix(const char *path, const char *suffix)
 {
     size_t size = strlen(path) + strlen(suffix) + 1;

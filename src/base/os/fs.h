@@ -67,7 +67,10 @@ char *pawl__fs_join(const char *dir, const char *name);
  * ends in a name. malloc'ed. */
 PAWL_MUST_USE pawl_status pawl__fs_named(const char *path, char **ret_path, pawl_error *reterr);
 
-/* "path" with something behind it, as in "x.db-wal"; malloc'ed, NULL without memory. */
+/* "path" with something after it, as in "x.db-wal"; malloc'ed, NULL without memory. */
 char *pawl__fs_with_suffix(const char *path, const char *suffix);
+
+/* NOMEM when a function above could not make the path. */
+PAWL_MUST_USE pawl_status pawl__fs_check_path(const char *path, pawl_error *reterr);
 
 #endif

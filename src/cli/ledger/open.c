@@ -106,6 +106,5 @@ pawl_status pawl__cli_ledger_snapshots(const struct pawl__cli_run *run,
     *ret_directory = given != NULL
                          ? strdup(given)
                          : pawl__fs_join(pawl__config_text(run->config, PAWL__DATA), "snapshots");
-    return *ret_directory == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a path")
-                                  : PAWL_OK;
+    return pawl__fs_check_path(*ret_directory, reterr);
 }

@@ -10,12 +10,8 @@
 #include "base/core/error.h"
 #include "base/core/macros.h"
 #include "base/log/log.h"
+#include "base/os/fs.h"
 #include "ledger/snapshot/snapshot.h"
-
-static pawl_status no_memory(pawl_error *reterr)
-{
-    return pawl__fail(reterr, PAWL_NOMEM, "no memory to choose a snapshot");
-}
 
 void pawl__ledger_snapshot_choice_done(struct snapshot_choice *choice)
 {
@@ -80,8 +76,8 @@ static pawl_status search(struct snapshot_choice *choice,
     TRY(pawl__ledger_snapshot_offsets(directory, &offsets, &count, reterr));
     for (size_t i = 0; i < count && !over; i++) {
         AUTO(pawl__text_free) char *path = pawl__ledger_snapshot_path(directory, offsets[i]);
-        TRY(path == NULL ? no_memory(reterr)
-                         : check_candidate(choice, &path, offsets[i], stage, &over, reterr));
+        TRY(pawl__fs_check_path(path, reterr));
+        TRY(check_candidate(choice, &path, offsets[i], stage, &over, reterr));
     }
     return PAWL_OK;
 }

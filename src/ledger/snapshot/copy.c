@@ -2,6 +2,7 @@
 
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "base/os/fs.h"
 #include "ledger/snapshot/snapshot.h"
 
 enum { PAGE_EVENTS = 1024, COMMIT_ROWS = 10000 };
@@ -186,9 +187,7 @@ pawl_status pawl__ledger_copy_into(const char *path,
         .durability_normal = true,
     };
 
-    if (name == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
-    }
+    TRY(pawl__fs_check_path(name, reterr));
     options.must_exist = copy->from > 0;
     TRY(pawl__ledger_sqlite_open(&location, &options, &target, reterr));
     struct work work = { .copy = copy, .target = target, .head = { .offset = copy->from } };

@@ -38,11 +38,6 @@ static void close_directory(DIR **directory)
     }
 }
 
-static pawl_status no_memory(pawl_error *reterr)
-{
-    return pawl__fail(reterr, PAWL_NOMEM, "no memory for the names of snapshots");
-}
-
 char *pawl__ledger_snapshot_path(const char *directory, uint64_t offset)
 {
     char name[NAME_SIZE];
@@ -121,7 +116,7 @@ static pawl_status add_offset(void *context, const char *name, pawl_error *reter
         size_t cap = MAX(offsets->cap * 2, (size_t)16);
         uint64_t *larger = realloc(offsets->values, cap * sizeof(*larger));
         if (larger == NULL) {
-            return no_memory(reterr);
+            return pawl__fail(reterr, PAWL_NOMEM, "no memory for the names of snapshots");
         }
         offsets->values = larger;
         offsets->cap = cap;
@@ -166,9 +161,7 @@ static pawl_status remove_scratch(void *context, const char *name, pawl_error *r
 
     if (is_scratch_name(name)) {
         AUTO(pawl__text_free) char *path = pawl__fs_join(directory, name);
-        if (path == NULL) {
-            return no_memory(reterr);
-        }
+        TRY(pawl__fs_check_path(path, reterr));
         if (unlink(path) != 0 && errno != ENOENT) {
             return pawl__fail_errno(reterr, errno, "remove '%s'", path);
         }
@@ -264,9 +257,7 @@ pawl_status pawl_snapshot_list(const char *directory,
     for (size_t i = 0; i < count; i++) {
         AUTO(pawl__text_free) char *path = pawl__ledger_snapshot_path(directory, offsets[i]);
         pawl_error error = PAWL_ERROR_INIT;
-        if (path == NULL) {
-            return no_memory(reterr);
-        }
+        TRY(pawl__fs_check_path(path, reterr));
         pawl_snapshot_info info = {
             .path = path,
             .offset = offsets[i],
@@ -289,9 +280,7 @@ static pawl_status remove_snapshot(const char *path, pawl_error *reterr)
     for (size_t i = 0; i < LEDGER_SIDE_FILES; i++) {
         AUTO(pawl__text_free)
         char *side = pawl__fs_with_suffix(path, pawl__ledger_side_suffixes[i]);
-        if (side == NULL) {
-            return no_memory(reterr);
-        }
+        TRY(pawl__fs_check_path(side, reterr));
         if (unlink(side) != 0 && errno != ENOENT) {
             return pawl__fail_errno(reterr, errno, "remove '%s'", side);
         }
@@ -354,9 +343,7 @@ static pawl_status prune(const struct pruning *pruning, uint32_t *ret_removed, p
     for (size_t i = 0; i < count; i++) {
         AUTO(pawl__text_free)
         char *path = pawl__ledger_snapshot_path(pruning->directory, offsets[i]);
-        if (path == NULL) {
-            return no_memory(reterr);
-        }
+        TRY(pawl__fs_check_path(path, reterr));
         if (good < pruning->keep) {
             TRY(count_good(pruning, path, offsets[i], &good, reterr));
         } else if (is_ours(path)) {
@@ -411,9 +398,7 @@ static pawl_status newest_of(struct ledger_backend *ledger,
     TRY(pawl__ledger_snapshot_offsets(directory, &offsets, &count, reterr));
     for (size_t i = 0; i < count && newest == 0; i++) {
         AUTO(pawl__text_free) char *path = pawl__ledger_snapshot_path(directory, offsets[i]);
-        if (path == NULL) {
-            return no_memory(reterr);
-        }
+        TRY(pawl__fs_check_path(path, reterr));
         if (check_end(path, offsets[i], ledger, NULL) == PAWL_OK
             && (offsets[i] != head
                 || pawl__ledger_snapshot_check(path, offsets[i], stage, NULL) == PAWL_OK)) {
@@ -466,15 +451,13 @@ static pawl_status snapshot_into(struct ledger_backend *ledger,
     AUTO(pawl__text_free) char *stem = pawl__fs_join(directory, SCRATCH_STEM);
     pawl_ledger_head head;
 
-    if (stem == NULL) {
-        return no_memory(reterr);
-    }
+    TRY(pawl__fs_check_path(stem, reterr));
     /* Writers continue: the name is known only when the copy is made. */
     TRY(pawl__ledger_scratch_make(stem, &scratch, reterr));
     TRY(pawl__ledger_snapshot_make(ledger, &scratch, stage, &head, reterr));
     AUTO(pawl__text_free) char *path = pawl__ledger_snapshot_path(directory, head.offset);
-    return path == NULL ? no_memory(reterr)
-                        : pawl__ledger_snapshot_publish(&scratch, path, head.offset, reterr);
+    TRY(pawl__fs_check_path(path, reterr));
+    return pawl__ledger_snapshot_publish(&scratch, path, head.offset, reterr);
 }
 
 static pawl_status schedule(pawl_ledger *handle,

@@ -21,11 +21,6 @@
 #define PROOF_NAME "proof.json"
 enum { PROOF_VERSION = 1, PROOF_BYTES_MAX = 4096 };
 
-static pawl_status no_memory(pawl_error *reterr)
-{
-    return pawl__fail(reterr, PAWL_NOMEM, "no memory for a proof");
-}
-
 /* --- the file --- */
 
 static pawl_status write_proof(const char *directory, const pawl_proof *proof, pawl_error *reterr)
@@ -58,8 +53,9 @@ static pawl_status write_proof(const char *directory, const pawl_proof *proof, p
                                   hex,
                                   "proven_at",
                                   proven_at);
-    if (json == NULL || path == NULL) {
-        return no_memory(reterr);
+    TRY(pawl__fs_check_path(path, reterr));
+    if (json == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a proof");
     }
     TRY(pawl__json_dump(json, &text, reterr));
     pawl__buf_add_char(&text, '\n');
@@ -131,9 +127,7 @@ pawl_status pawl_ledger_last_proof(const char *directory, pawl_proof *ret_proof,
     NEED_TEXT(directory, reterr);
     NEED(ret_proof, reterr);
     AUTO(pawl__text_free) char *path = pawl__fs_join(directory, PROOF_NAME);
-    if (path == NULL) {
-        return no_memory(reterr);
-    }
+    TRY(pawl__fs_check_path(path, reterr));
     pawl_status status = pawl__fs_read_small(path, text, sizeof(text), &len, reterr);
     if (status == PAWL_OK) {
         status = parse_proof((pawl_view){ text, len }, ret_proof, reterr);
@@ -160,9 +154,7 @@ static pawl_status newest_snapshot(const char *directory, pawl_proof *proof, paw
         return pawl__fail(reterr, PAWL_NOT_FOUND, "no snapshot in '%s'", directory);
     }
     AUTO(pawl__text_free) char *path = pawl__ledger_snapshot_path(directory, offset);
-    if (path == NULL) {
-        return no_memory(reterr);
-    }
+    TRY(pawl__fs_check_path(path, reterr));
     if (strlen(path) >= sizeof(proof->snapshot)) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
@@ -192,9 +184,7 @@ static pawl_status restore_and_compare(pawl_ledger *handle,
     pawl_ledger_head head;
 
     TRY(ledger->ops->head(ledger, &head, reterr));
-    if (name == NULL) {
-        return no_memory(reterr);
-    }
+    TRY(pawl__fs_check_path(name, reterr));
     TRY(pawl__ledger_scratch_make(name, &scratch, reterr));
     const struct ledger_restore restore = {
         .snapshot = proof->snapshot,

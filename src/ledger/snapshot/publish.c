@@ -13,11 +13,6 @@
 
 enum { ASIDE_MAX = 1000 };
 
-static pawl_status no_memory(pawl_error *reterr)
-{
-    return pawl__fail(reterr, PAWL_NOMEM, "no memory to move a snapshot aside");
-}
-
 static pawl_status move(const char *from, const char *to, pawl_error *reterr)
 {
     return rename(from, to) == 0 || errno == ENOENT
@@ -32,7 +27,9 @@ static pawl_status move_with_sides(const char *path, const char *aside, pawl_err
         AUTO(pawl__text_free)
         char *from = pawl__fs_with_suffix(path, pawl__ledger_side_suffixes[i]);
         AUTO(pawl__text_free) char *to = pawl__fs_with_suffix(aside, pawl__ledger_side_suffixes[i]);
-        TRY(from == NULL || to == NULL ? no_memory(reterr) : move(from, to, reterr));
+        TRY(pawl__fs_check_path(from, reterr));
+        TRY(pawl__fs_check_path(to, reterr));
+        TRY(move(from, to, reterr));
     }
     return pawl__fs_sync_parent(path, reterr);
 }
@@ -43,9 +40,7 @@ static pawl_status set_aside(const char *path, const char *why, pawl_error *rete
         char suffix[32];
         snprintf(suffix, sizeof(suffix), ".damaged-%d", number);
         AUTO(pawl__text_free) char *aside = pawl__fs_with_suffix(path, suffix);
-        if (aside == NULL) {
-            return no_memory(reterr);
-        }
+        TRY(pawl__fs_check_path(aside, reterr));
         pawl_error error = PAWL_ERROR_INIT;
         pawl_status status = pawl__ledger_snapshot_check_free(aside, &error);
         if (status == PAWL_CONFLICT) {

@@ -19,11 +19,6 @@ enum {
     RESTORE_PART = STAGE_WHOLE / 4, /* choosing, copying, the tail and verifying are equal parts */
 };
 
-static pawl_status no_memory(pawl_error *reterr)
-{
-    return pawl__fail(reterr, PAWL_NOMEM, "no memory to restore");
-}
-
 /* --- snapshot and tail --- */
 
 /* The shorter one's head must be in the longer one. */
@@ -191,7 +186,7 @@ static pawl_status find_snapshot(const char *name,
         return pawl__ledger_snapshot_choose(name, accept_older, stage, ret_choice, reterr);
     }
     ret_choice->path = strdup(name);
-    return ret_choice->path == NULL ? no_memory(reterr) : PAWL_OK;
+    return pawl__fs_check_path(ret_choice->path, reterr);
 }
 
 /* "<name>.restored-N.db" beside the snapshot. */
@@ -214,9 +209,7 @@ static pawl_status publish_numbered(struct ledger_scratch *scratch,
 {
     for (int number = 1; number <= RESTORED_MAX; number++) {
         AUTO(pawl__text_free) char *path = restored_name(snapshot, number);
-        if (path == NULL) {
-            return no_memory(reterr);
-        }
+        TRY(pawl__fs_check_path(path, reterr));
         pawl_error error = PAWL_ERROR_INIT;
         pawl_status status = pawl__ledger_scratch_publish(scratch, path, &error);
         if (status == PAWL_OK) {
@@ -240,9 +233,7 @@ static pawl_status publish(struct ledger_scratch *scratch,
         return publish_numbered(scratch, snapshot, ret_path, reterr);
     }
     AUTO(pawl__text_free) char *path = strdup(target);
-    if (path == NULL) {
-        return no_memory(reterr);
-    }
+    TRY(pawl__fs_check_path(path, reterr));
     TRY(pawl__ledger_scratch_publish(scratch, target, reterr));
     *ret_path = STEAL(path);
     return PAWL_OK;

@@ -19,11 +19,6 @@
 
 const char *const pawl__ledger_side_suffixes[LEDGER_SIDE_FILES] = { "-wal", "-shm", ".anchor" };
 
-static pawl_status no_memory(pawl_error *reterr)
-{
-    return pawl__fail(reterr, PAWL_NOMEM, "no memory for a snapshot");
-}
-
 void pawl__ledger_backend_close(struct ledger_backend **backend)
 {
     if (*backend != NULL) {
@@ -84,7 +79,8 @@ pawl_status pawl__ledger_snapshot_check_free(const char *path, pawl_error *reter
     for (size_t i = 0; i < LEDGER_SIDE_FILES; i++) {
         AUTO(pawl__text_free)
         char *side = pawl__fs_with_suffix(path, pawl__ledger_side_suffixes[i]);
-        TRY(side == NULL ? no_memory(reterr) : check_absent(side, reterr));
+        TRY(pawl__fs_check_path(side, reterr));
+        TRY(check_absent(side, reterr));
     }
     return PAWL_OK;
 }
@@ -113,9 +109,7 @@ pawl_status pawl__ledger_snapshot_open(const char *path,
         .at_rest = !has_log(path),
     };
 
-    if (copy == NULL) {
-        return no_memory(reterr);
-    }
+    TRY(pawl__fs_check_path(copy, reterr));
     options.read_only = true;
     return pawl__ledger_sqlite_open(&location, &options, ret_backend, reterr);
 }
