@@ -202,8 +202,8 @@ static pawl_status listen_on(struct pawl__serve_node *node, pawl_error *reterr)
 /* Listens before applications are opened: requests for one are meanwhile answered with 503. */
 static pawl_status open_parts(struct pawl__serve_node *node, pawl_error *reterr)
 {
-    TRY(claim_location(node, reterr));
     TRY(open_tokens(node, reterr));
+    TRY(claim_location(node, reterr));
     TRY(pawl__metrics_new(&node->metrics, reterr));
     TRY(pawl__serve_gauges_new(node->metrics, &node->gauges, reterr));
     TRY(pawl__serve_work_new(&node->options, node->metrics, &node->work, reterr));

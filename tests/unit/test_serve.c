@@ -199,7 +199,7 @@ static void test_other_machines_cannot_reach_it(void **state)
 
     f->options.http.listen = "0.0.0.0:0";
     assert_status(pawl__serve_node_open(&f->options, &second, &f->error), PAWL_INVALID, &f->error);
-    assert_message(&f->error, "no tokens yet");
+    assert_message(&f->error, "no token keeps strangers out");
     expect(f, "GET /livez", NULL, 200, "true");
 }
 

@@ -112,13 +112,15 @@ static pawl_status check_neighbour(const char *directory,
 /* --- without an anchor --- */
 
 /* *ret_id 0: creating it was interrupted. */
-static pawl_status read_id(char *path, uint32_t *ret_id, pawl_error *reterr)
+static pawl_status read_id(const char *path, uint32_t *ret_id, pawl_error *reterr)
 {
     const struct app_store_options options = { .must_exist = true, .read_only = true };
     const struct app_range range = { .family = APP_META, .limit = 1, .bytes_max = SIZE_MAX };
     AUTO(pawl__app_page_done) struct app_page page = { .count = 0 };
     AUTO(pawl__app_store_close_p) struct app_store *store = NULL;
-    const struct pawl__location location = { .scheme = PAWL__AT_DIRECTORY, .path = path };
+    const struct pawl__location location = {
+        .scheme = PAWL__AT_DIRECTORY, .path = (char *)(uintptr_t)path, /* only read */
+    };
     struct app_key_parts parts = { .app = 0 };
 
     TRY(pawl__app_rocksdb_open(&location, &options, &store, reterr));

@@ -384,8 +384,9 @@ static pawl_status walk_wlogs(struct numbers *numbers, pawl_error *reterr)
     }
     TRY(pawl__app_store_walk(verify->app->store, &range, add_wlog_entry, numbers, reterr));
     end_workspace(numbers);
-    for (uint16_t i = 0; i < verify->app->partition_count; i++) {
-        AUTO(workspace_done) struct workspace beyond = { .id = UINT64_MAX, .partition = i };
+    for (size_t i = 0; i < verify->app->partition_count; i++) {
+        AUTO(workspace_done)
+        struct workspace beyond = { .id = UINT64_MAX, .partition = (uint16_t)i };
         TRY(add_rows(numbers, &beyond, reterr)); /* what is left has no event in a WLog */
     }
     return PAWL_OK;

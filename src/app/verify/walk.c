@@ -155,8 +155,8 @@ pawl_status pawl__app_verify_events(struct app_verify *verify,
                                     pawl_error *reterr)
 {
     AUTO(log_walk_done) struct log_walk walk = { .verify = verify, .events = events };
-    for (uint16_t i = 0; i < verify->app->partition_count; i++) {
-        walk.partition = i;
+    for (size_t i = 0; i < verify->app->partition_count; i++) {
+        walk.partition = (uint16_t)i;
         walk.before = 0;
         if (verify->workspace == 0 || pawl_app_partition_of(verify->app, verify->workspace) == i) {
             TRY(walk_log(&walk, reterr));

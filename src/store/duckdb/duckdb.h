@@ -280,7 +280,7 @@ void pawl__duck_append_double(struct pawl__duck_appender *appender, double value
 void pawl__duck_append_bool(struct pawl__duck_appender *appender, bool value);
 void pawl__duck_append_text(struct pawl__duck_appender *appender, pawl_view value);
 void pawl__duck_append_bytes(struct pawl__duck_appender *appender, pawl_view value);
-void pawl__duck_append_time(struct pawl__duck_appender *appender, int64_t wall_us);
+void pawl__duck_append_time(struct pawl__duck_appender *appender, int64_t value); /* wall_us */
 
 PAWL_MUST_USE pawl_status pawl__duck_append_row_end(struct pawl__duck_appender *appender,
                                                     pawl_error *reterr);

@@ -9,27 +9,27 @@
 
 /* pawl__work_X_text, whose value is one of the enum's, and pawl__work_X_parse, false for a name that it does
  * not have. */
-#define NAMES_OF(what, type, last)                                               \
-    const char *pawl__work_##what##_text(type value)                             \
+#define NAMES_OF(what, enum_type, word, last)                                    \
+    const char *pawl__work_##what##_text(enum_type word)                         \
     {                                                                            \
-        REQUIRE((size_t)value <= (last));                                        \
-        return pawl__##what##_names[value];                                      \
+        REQUIRE((size_t)word <= (last));                                         \
+        return pawl__##what##_names[word];                                       \
     }                                                                            \
                                                                                  \
-    bool pawl__work_##what##_parse(pawl_view text, type *ret_value)              \
+    bool pawl__work_##what##_parse(pawl_view text, enum_type *ret_##word)        \
     {                                                                            \
         size_t found = pawl__view_index(text, pawl__##what##_names, (last) + 1); \
                                                                                  \
         if (found <= (last)) {                                                   \
-            *ret_value = (type)found;                                            \
+            *ret_##word = (enum_type)found;                                      \
         }                                                                        \
         return found <= (last);                                                  \
     }
 
-NAMES_OF(item_status, pawl_item_status, PAWL_ITEM_WAITING)
-NAMES_OF(task_status, pawl_task_status, PAWL_TASK_CANCELLED)
-NAMES_OF(checkpoint_type, pawl_checkpoint_type, PAWL_CHECKPOINT_ERROR_BOUNDARY)
-NAMES_OF(evidence_kind, pawl_evidence_kind, PAWL_EVIDENCE_ROW_EXISTS)
+NAMES_OF(item_status, pawl_item_status, status, PAWL_ITEM_WAITING)
+NAMES_OF(task_status, pawl_task_status, status, PAWL_TASK_CANCELLED)
+NAMES_OF(checkpoint_type, pawl_checkpoint_type, type, PAWL_CHECKPOINT_ERROR_BOUNDARY)
+NAMES_OF(evidence_kind, pawl_evidence_kind, kind, PAWL_EVIDENCE_ROW_EXISTS)
 
 /* --- public --- */
 

@@ -16,10 +16,10 @@
 struct work_prefetch;
 
 /* Releases an item without waiting: PAWL_OK means that `answer` is called once. Called without a lock. */
-typedef pawl_status work_release_fn(void *context,
+typedef pawl_status work_release_fn(void *work,
                                     const pawl_lease *lease,
                                     pawl_work_answer answer,
-                                    void *answer_context,
+                                    void *context,
                                     pawl_error *reterr);
 
 /* `max`: how many items a claim may prefetch. `clock`: of waits, so one that runs. */
