@@ -89,6 +89,11 @@ PAWL_MUST_USE pawl_status pawl__json_text(struct pawl__json_node node,
                                           pawl_error *reterr);
 PAWL_MUST_USE pawl_status pawl__json_int(
     struct pawl__json_node node, int64_t min, int64_t max, int64_t *ret_value, pawl_error *reterr);
+/* A duration, "30s", in milliseconds from `range[0]` to `range[1]`. */
+PAWL_MUST_USE pawl_status pawl__json_duration(struct pawl__json_node node,
+                                              const int64_t range[2],
+                                              int64_t *ret_ms,
+                                              pawl_error *reterr);
 PAWL_MUST_USE pawl_status pawl__json_real(struct pawl__json_node node,
                                           double *ret_value,
                                           pawl_error *reterr);

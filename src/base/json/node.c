@@ -6,6 +6,8 @@
 
 #include "base/core/error.h"
 #include "base/core/nearest.h"
+#include "base/core/quantity.h"
+#include "base/os/clock.h"
 
 struct pawl__json_node pawl__json_root(json_t *json, const char *name)
 {
@@ -177,6 +179,33 @@ pawl_status pawl__json_int(
                                (long long)max);
     }
     *ret_value = value;
+    return PAWL_OK;
+}
+
+pawl_status pawl__json_duration(struct pawl__json_node node,
+                                const int64_t range[2],
+                                int64_t *ret_ms,
+                                pawl_error *reterr)
+{
+    char least[PAWL__QUANTITY_SIZE];
+    char most[PAWL__QUANTITY_SIZE];
+    pawl_error wrong = PAWL_ERROR_INIT;
+    pawl_view text = { NULL, 0 };
+    int64_t ns = 0;
+
+    TRY(pawl__json_text(node, &text, reterr));
+    if (text.data == NULL) {
+        return PAWL_OK;
+    }
+    if (pawl__duration_parse(text, &ns, &wrong) != PAWL_OK) {
+        return pawl__json_fail(&node, reterr, "%s", wrong.message);
+    }
+    if (ns < range[0] * NS_PER_MS || ns > range[1] * NS_PER_MS) {
+        pawl__duration_format(range[0] * NS_PER_MS, least);
+        pawl__duration_format(range[1] * NS_PER_MS, most);
+        return pawl__json_fail(&node, reterr, "not within %s and %s", least, most);
+    }
+    *ret_ms = ns / NS_PER_MS;
     return PAWL_OK;
 }
 

@@ -3,7 +3,6 @@
 
 #include "base/core/error.h"
 #include "base/core/macros.h"
-#include "base/core/quantity.h"
 #include "base/record/internal.h"
 
 enum { FIELDS_MAX = 64 };
@@ -63,33 +62,6 @@ static pawl_status read_number(const struct pawl__field *field,
     } else {
         memcpy(pawl__field_in(field, value), &number, sizeof(number));
     }
-    return PAWL_OK;
-}
-
-static pawl_status read_duration(const struct pawl__field *field,
-                                 struct pawl__json_node node,
-                                 int64_t *ret_ms,
-                                 pawl_error *reterr)
-{
-    char least[PAWL__QUANTITY_SIZE];
-    char most[PAWL__QUANTITY_SIZE];
-    pawl_error wrong = PAWL_ERROR_INIT;
-    pawl_view text = { NULL, 0 };
-    int64_t ns = 0;
-
-    TRY(pawl__json_text(node, &text, reterr));
-    if (text.data == NULL) {
-        return PAWL_OK;
-    }
-    if (pawl__duration_parse(text, &ns, &wrong) != PAWL_OK) {
-        return pawl__json_fail(&node, reterr, "%s", wrong.message);
-    }
-    if (ns < field->min * NS_PER_MS || ns > field->max * NS_PER_MS) {
-        pawl__duration_format(field->min * NS_PER_MS, least);
-        pawl__duration_format(field->max * NS_PER_MS, most);
-        return pawl__json_fail(&node, reterr, "not within %s and %s", least, most);
-    }
-    *ret_ms = ns / NS_PER_MS;
     return PAWL_OK;
 }
 
@@ -171,7 +143,7 @@ static pawl_status read_field(const struct pawl__field *field,
     case FIELD_UINT64:
         return read_number(field, node, value, reterr);
     case FIELD_DURATION:
-        return read_duration(field, node, at, reterr);
+        return pawl__json_duration(node, (const int64_t[2]){ field->min, field->max }, at, reterr);
     case FIELD_ENUM:
         return read_enum(field, node, at, reterr);
     case FIELD_RECORDS:

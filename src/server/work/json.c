@@ -2,7 +2,6 @@
 #include "base/core/argument.h"
 #include "base/core/error.h"
 #include "base/core/macros.h"
-#include "base/core/quantity.h"
 #include "base/json/object.h"
 #include "base/os/clock.h"
 #include "base/os/display.h"
@@ -40,27 +39,7 @@ pawl_status pawl__serve_work_read_ms(const struct pawl__json_node *object,
                                      int64_t *ret_ms,
                                      pawl_error *reterr)
 {
-    struct pawl__json_node node = pawl__json_optional(object, key);
-    char least[PAWL__QUANTITY_SIZE];
-    char most[PAWL__QUANTITY_SIZE];
-    pawl_error wrong = PAWL_ERROR_INIT;
-    pawl_view text = { NULL, 0 };
-    int64_t ns = 0;
-
-    TRY(pawl__json_text(node, &text, reterr));
-    if (text.data == NULL) {
-        return PAWL_OK;
-    }
-    if (pawl__duration_parse(text, &ns, &wrong) != PAWL_OK) {
-        return pawl__json_fail(&node, reterr, "%s", wrong.message);
-    }
-    if (ns < range[0] * NS_PER_MS || ns > range[1] * NS_PER_MS) {
-        pawl__duration_format(range[0] * NS_PER_MS, least);
-        pawl__duration_format(range[1] * NS_PER_MS, most);
-        return pawl__json_fail(&node, reterr, "not within %s and %s", least, most);
-    }
-    *ret_ms = ns / NS_PER_MS;
-    return PAWL_OK;
+    return pawl__json_duration(pawl__json_optional(object, key), range, ret_ms, reterr);
 }
 
 pawl_status pawl__serve_work_read_name(struct pawl__json_node node,
