@@ -576,6 +576,21 @@ static void test_more_updated_records_than_fit_are_compared_in_parts(void **stat
     pawl__app_verify_limits = usual_limits;
 }
 
+/* Numbers are stored while it is read: that is no damage. */
+static void test_an_application_in_use_is_whole(void **state)
+{
+    struct app_fixture *f = *state;
+
+    f->options.flush_interval_ms = 1;
+    app_open(f);
+    for (uint64_t round = 0; round < 200; round++) {
+        app_invoice(f, SHOP);
+        char *found = verify(f, 0);
+        assert_string_equal(found, "");
+        free(found);
+    }
+}
+
 static void test_more_wrong_workspaces_than_are_listed_are_said_to_be_more(void **state)
 {
     enum { LISTED = 2, WRONG = 5 };
@@ -788,6 +803,7 @@ int main(int argc, char **argv)
         APP_TEST(test_an_interrupted_rebuild_is_told_as_that_and_resumed_by_the_next_open),
         APP_TEST(test_a_rebuild_from_a_log_that_lost_events_is_refused),
         APP_TEST(test_more_updated_records_than_fit_are_compared_in_parts),
+        APP_TEST(test_an_application_in_use_is_whole),
         APP_TEST(test_more_wrong_workspaces_than_are_listed_are_said_to_be_more),
         APP_TEST(test_an_application_that_lost_its_format_or_descriptor_is_damaged),
     };

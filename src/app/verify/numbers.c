@@ -231,7 +231,27 @@ static void report_verdict(struct app_verify *verify, uint64_t workspace, const 
                              space);
 }
 
-static void report_workspace(struct app_verify *verify, const struct workspace *workspace)
+/* The offset was read first of all, and an application that is in use has stored more numbers since: what
+ * counts is the offset now, which was written together with the row. */
+static pawl_status offset_is_still_behind(const struct app_verify *verify,
+                                          const struct workspace *workspace,
+                                          const struct sequence *of,
+                                          bool *ret_behind,
+                                          pawl_error *reterr)
+{
+    uint64_t now = 0;
+
+    *ret_behind = offset_is_behind(verify, workspace, of);
+    if (*ret_behind) {
+        TRY(pawl__app_verify_offset_now(verify, workspace->partition, &now, reterr));
+        *ret_behind = of->row.offset > now;
+    }
+    return PAWL_OK;
+}
+
+static pawl_status report_workspace(struct app_verify *verify,
+                                    const struct workspace *workspace,
+                                    pawl_error *reterr)
 {
     struct verify_partition *partition = &verify->partitions[workspace->partition];
 
@@ -248,7 +268,9 @@ static void report_workspace(struct app_verify *verify, const struct workspace *
                                      pawl_app_sequence_name(verify->app, of->id),
                                      workspace->id);
         }
-        if (offset_is_behind(verify, workspace, of) && !partition->offset_reported) {
+        bool behind = false;
+        TRY(offset_is_still_behind(verify, workspace, of, &behind, reterr));
+        if (behind && !partition->offset_reported) {
             partition->offset_reported = true;
             pawl__app_verify_finding(verify,
                                      PAWL_APP_PART_OFFSETS,
@@ -259,6 +281,7 @@ static void report_workspace(struct app_verify *verify, const struct workspace *
                                      partition->stored);
         }
     }
+    return PAWL_OK;
 }
 
 /* --- all of them --- */
@@ -481,7 +504,7 @@ static pawl_status recheck_all(struct recheck *again, pawl_error *reterr)
     }
     TRY(pawl__app_verify_events(numbers->verify, &events, reterr));
     for (size_t i = 0; i < again->count; i++) {
-        report_workspace(numbers->verify, &again->workspaces[i]);
+        TRY(report_workspace(numbers->verify, &again->workspaces[i], reterr));
     }
     if (numbers->more) {
         pawl__app_verify_finding(

@@ -117,3 +117,31 @@ pawl_status pawl__app_verify_offsets(struct app_verify *verify, pawl_error *rete
 
     return pawl__app_store_walk(verify->app->store, &range, visit_offset, verify, reterr);
 }
+
+pawl_status pawl__app_verify_offset_now(const struct app_verify *verify,
+                                        uint16_t partition,
+                                        uint64_t *ret_offset,
+                                        pawl_error *reterr)
+{
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    struct app_key key = pawl__app_key_offset(verify->app->definition.descriptor.id, partition);
+    struct app_value value = { .found = false };
+    struct app_stored stored;
+
+    *ret_offset = 0;
+    TRY(pawl__app_store_get(
+        verify->app->store, APP_OFFSETS, pawl__app_key_view(&key), &arena, &value, reterr));
+    /* One that is damaged is a finding already, and counts as none here. */
+    if (value.found
+        && pawl__app_stored_decode(APP_OFFSETS,
+                                   pawl__app_key_view(&key),
+                                   value.bytes,
+                                   verify->app->format != APP_FORMAT,
+                                   NULL,
+                                   &stored,
+                                   NULL)
+               == PAWL_OK) {
+        *ret_offset = stored.number;
+    }
+    return PAWL_OK;
+}

@@ -118,6 +118,11 @@ verify_step_fn pawl__app_verify_strays;     /* walk.c: entries of partitions tha
 verify_step_fn pawl__app_verify_descriptor; /* anchor.c: first, the rest is compared by its rules */
 verify_step_fn pawl__app_verify_anchor;
 verify_step_fn pawl__app_verify_offsets; /* rows.c: up to where numbers are stored */
+/* rows.c: the same of one partition, read again; 0: nothing is stored, or it is damaged. */
+PAWL_MUST_USE pawl_status pawl__app_verify_offset_now(const struct app_verify *verify,
+                                                      uint16_t partition,
+                                                      uint64_t *ret_offset,
+                                                      pawl_error *reterr);
 verify_step_fn pawl__app_verify_numbers; /* numbers.c: the WLogs and the numbers */
 
 /* records.c: an event, from the last to the first; then the records. */
