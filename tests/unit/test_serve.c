@@ -136,7 +136,7 @@ static void test_an_application_is_created_once(void **state)
            "PUT /v1/apps/..%2Fx",
            "{\"name\":\"../x\",\"id\":1,\"kinds\":[{\"name\":\"s\",\"id\":1}]}",
            400,
-           "a-z 0-9");
+           "a-z, 0-9");
     expect(f, "GET /v1/apps", NULL, 200, "{\"items\":[{\"id\":1,");
     expect(f, "GET /v1/apps/orders", NULL, 200, "\"partitions\":2");
 }

@@ -1058,12 +1058,12 @@ static void test_a_change_of_our_columns_and_constraints_is_refused(void **state
         { ID NAMED "body BLOB, size REAL, note TEXT", "restore" },
         { ID NAMED "body TEXT," SIZED "note TEXT", "restore" },
         { ID NAMED SIZED "note TEXT", "restore" },
-        { ID NAMED "body BLOB," SIZED "note TEXT, mine TEXT NOT NULL", "to go on, remove that" },
+        { ID NAMED "body BLOB," SIZED "note TEXT, mine TEXT NOT NULL", "to continue, remove that" },
         { ID NAMED "body BLOB," SIZED "note TEXT, mine TEXT UNIQUE ON CONFLICT REPLACE",
-          "to go on, remove that" },
+          "to continue, remove that" },
         { ID NAMED "body BLOB," SIZED "note TEXT, mine TEXT REFERENCES x ON DELETE CASCADE",
-          "to go on, remove that" },
-        { ID NAMED "body BLOB," SIZED "note TEXT, CHECK (id > 1)", "to go on, remove that" },
+          "to continue, remove that" },
+        { ID NAMED "body BLOB," SIZED "note TEXT, CHECK (id > 1)", "to continue, remove that" },
     };
     struct probe *probe = *state;
     pawl_error error = PAWL_ERROR_INIT;
