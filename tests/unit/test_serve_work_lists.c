@@ -365,6 +365,7 @@ static void put_schedules(struct node_fixture *f)
     assert_ok(pawl_schedule_put(work, &schedule, &f->error), &f->error);
     pawl_work_close(work);
     assert_int_equal(sqlite3_open(f->work, &db), SQLITE_OK);
+    sqlite3_busy_timeout(db, PATIENCE_MS); /* the node has it open, too */
     assert_int_equal(
         sqlite3_exec(
             db, "UPDATE schedules SET next_slot = '2026-01-01 00:00:00'", NULL, NULL, NULL),
