@@ -6,6 +6,7 @@
 
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "base/core/grow.h"
 #include "base/core/macros.h"
 #include "base/core/uuid.h"
 #include "base/thread/thread.h"
@@ -14,7 +15,7 @@
 #include "store/schemas.h"
 #include "store/sqlite/sqlite.h"
 
-enum { TOKENS_MAX = 10000, BUSY_MS_MAX = 5000 };
+enum { BUSY_MS_MAX = 5000 };
 
 struct pawl__tokens {
     struct pawl__lock lock;  /* covers all below */
@@ -68,15 +69,16 @@ static pawl_status reload_locked(struct pawl__tokens *tokens, pawl_error *reterr
     struct pawl__sqlite_stmt row = pawl__sqlite_use(tokens->db, TOKEN_SQL_TOKEN_LIST);
     struct pawl__token *list = NULL;
     size_t count = 0;
+    size_t room = 0;
     bool any = true;
     pawl_status status = PAWL_OK;
 
-    while (status == PAWL_OK && any && count < TOKENS_MAX) {
+    while (status == PAWL_OK && any) {
         status = pawl__sqlite_next(&row, &any, reterr);
         if (status != PAWL_OK || !any) {
             break;
         }
-        struct pawl__token *more = realloc(list, (count + 1) * sizeof(*list));
+        struct pawl__token *more = pawl__grow(list, count, &room, sizeof(*list));
         if (more == NULL) {
             status = pawl__fail(reterr, PAWL_NOMEM, "no memory for tokens");
             break;

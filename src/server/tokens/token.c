@@ -42,12 +42,7 @@ const struct pawl__token *pawl__serve_token_find(const struct pawl__token *token
     const struct pawl__token *found = NULL;
 
     for (size_t i = 0; i < count; i++) {
-        uint8_t differs = 0;
-
-        for (size_t k = 0; k < sizeof(hash->bytes); k++) {
-            differs |= (uint8_t)(tokens[i].hash.bytes[k] ^ hash->bytes[k]);
-        }
-        found = differs == 0 ? &tokens[i] : found;
+        found = pawl__sha256_equal(&tokens[i].hash, hash) ? &tokens[i] : found;
     }
     return found;
 }
