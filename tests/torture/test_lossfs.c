@@ -413,6 +413,24 @@ static void test_a_shared_mapping_is_seen_by_another_opener(void **state)
     close(saved);
 }
 
+static void test_another_open_leaves_a_mapped_page_in_memory(void **state)
+{
+    struct fixture *f = *state;
+    unsigned char present = 0;
+
+    mount_or_skip(f, false);
+    int fd = open_file(f, "shm", 0);
+    assert_int_equal(ftruncate(fd, 4096), 0);
+    char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_ptr_not_equal(page, MAP_FAILED);
+    page[0] = 'm';
+    close(open_file(f, "shm", 0));
+    assert_int_equal(mincore(page, 4096, &present), 0);
+    assert_int_equal(present & 1, 1);
+    munmap(page, 4096);
+    close(fd);
+}
+
 static void test_an_open_file_without_a_name_still_works(void **state)
 {
     struct fixture *f = *state;
@@ -500,6 +518,7 @@ int main(void)
         TEST(test_a_quota_ends_in_enospc_and_shows_in_statfs),
         TEST(test_read_only_refuses_changes_and_still_reads),
         TEST(test_a_shared_mapping_is_seen_by_another_opener),
+        TEST(test_another_open_leaves_a_mapped_page_in_memory),
         TEST(test_an_open_file_without_a_name_still_works),
         TEST(test_sync_makes_everything_durable),
         TEST(test_a_wrong_command_says_so),

@@ -128,6 +128,7 @@ static pawl_status open_look(const char *path,
     if (rc != SQLITE_OK) {
         return pawl__sqlite_fail(db, rc, reterr);
     }
+    pawl__sqlite_guard_index(db);
     *ret_db = STEAL(db);
     return PAWL_OK;
 }

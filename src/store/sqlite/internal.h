@@ -36,7 +36,18 @@ struct sqlite_side {
     ino_t inode;
 };
 
-enum { SQLITE_SIDES = 2 };
+enum {
+    SQLITE_SIDES = 2,
+    SQLITE_REGIONS_GUARDED = 8, /* of 32 KiB, for 4,096 pages of the log each: 128 MiB of it */
+};
+
+/* What stands between SQLite and the log's index; see guard_index.c. */
+struct sqlite_index_guard {
+    sqlite3_io_methods methods; /* those of the file, with ours in between; first: found by it */
+    const sqlite3_io_methods *real;
+    void *regions[SQLITE_REGIONS_GUARDED]; /* mapped by this handle; NULL: not yet */
+    size_t region_bytes;
+};
 
 struct pawl__sqlite {
     sqlite3 *native;
@@ -58,6 +69,7 @@ struct pawl__sqlite {
     bool schema_checked;    /* and every transaction that writes compares the version */
     int64_t schema_version; /* SQLite's own count of changes, as of the check */
     struct sqlite_side sides[SQLITE_SIDES];
+    struct sqlite_index_guard index_guard; /* used by the file until `native` is closed */
     sqlite3_stmt *own[OWN_COUNT];
     size_t statement_count;
     sqlite3_stmt *statements[]; /* the store's table */
@@ -125,6 +137,11 @@ PAWL_MUST_USE pawl_status pawl__sqlite_check_schema_change(struct pawl__sqlite *
 
 /* Makes that VFS known to SQLite. Returns SQLite's code. */
 int pawl__sqlite_register_memory(void);
+
+/* --- guard_index.c --- */
+
+/* Right after the open, before SQLite maps anything. */
+void pawl__sqlite_guard_index(struct pawl__sqlite *db);
 
 /* --- place.c --- */
 

@@ -491,6 +491,9 @@ pawl_status pawl__sqlite_open(const char *path,
     if (rc != SQLITE_OK) {
         return pawl__sqlite_fail(db, rc, reterr);
     }
+    if (!options->in_memory) {
+        pawl__sqlite_guard_index(db);
+    }
     pawl_status status = set_up(db, options, reterr);
     if (status != PAWL_OK) {
         return pawl__fail_context(reterr, status, "open '%s'", path);

@@ -20,6 +20,9 @@ static int open_handle(int fd, struct loss_node *node, struct fuse_file_info *in
         .synced = (info->flags & O_DSYNC) != 0, /* O_SYNC contains it */
     };
     info->fh = (uintptr_t)handle;
+    /* Otherwise the kernel drops every page of the file at each open, also those that another process
+     * has mapped and locked in memory: no disk file system does that. Nobody changes files but us. */
+    info->keep_cache = 1;
     return 0;
 }
 
