@@ -33,11 +33,9 @@ static const struct pawl__cli_command root = {
                          &pawl__cli_cmd_complete,
                          &pawl__cli_cmd_man,
                          &pawl__cli_cmd_examples),
-    .examples = EXAMPLES(
-        { .line = "pawl doctor --data ./data",
-          .says = "is this machine fit, and what works today?",
-          .runs = true },
-        { .line = "pawl help config show", .says = "everything about one command", .runs = true }),
+    .examples =
+        EXAMPLES(TESTED("pawl doctor --data ./data", "is this machine fit, and what works today?"),
+                 TESTED("pawl help config show", "everything about one command")),
 };
 
 /* Settings that people use so often that every --help shows them; the rest only `pawl help

@@ -64,11 +64,8 @@ extern const struct pawl__cli_command pawl__cli_cmd_seq_verify;
     "{\"class\": \"c\", \"raw_id\": 1, \"table\": \"order\", \"data\": {}}]}'"
 
 /* An example that runs, after the application and a command of it were made. */
-#define APP_EXAMPLE_AFTER(command, says_)                                                   \
-    {                                                                                       \
-        .line = APP_EXAMPLE_CREATE " && " APP_EXAMPLE_EXEC " && " command, .says = (says_), \
-        .runs = true                                                                        \
-    }
+#define APP_EXAMPLE_AFTER(command, purpose) \
+    TESTED(APP_EXAMPLE_CREATE " && " APP_EXAMPLE_EXEC " && " command, purpose)
 
 /* Where applications are, a directory or postgres://...; malloc'ed. */
 PAWL_MUST_USE pawl_status pawl__cli_apps_location(const struct pawl__cli_run *run,

@@ -86,7 +86,7 @@ const struct pawl__cli_command pawl__cli_cmd_app_create = {
                      .value = "JSON",
                      .help = "What the application is; @FILE reads a file, - standard input.",
                      .required = true }),
-    .examples = EXAMPLES({ .line = APP_EXAMPLE_CREATE, .says = "the least", .runs = true }),
+    .examples = EXAMPLES(TESTED(APP_EXAMPLE_CREATE, "the least")),
     .run = create_run,
 };
 
@@ -108,9 +108,8 @@ const struct pawl__cli_command pawl__cli_cmd_app = {
                          &pawl__cli_cmd_app_wlog,
                          &pawl__cli_cmd_app_plog,
                          &pawl__cli_cmd_app_seq),
-    .examples = EXAMPLES({ .line = APP_EXAMPLE_CREATE " && " APP_EXAMPLE_EXEC,
-                           .says = "an application and its first command",
-                           .runs = true },
-                         { .line = "pawl app records --data ./data orders --workspace 7",
-                           .says = "what a workspace has" }),
+    .examples = EXAMPLES(
+        TESTED(APP_EXAMPLE_CREATE " && " APP_EXAMPLE_EXEC, "an application and its first command"),
+        { .line = "pawl app records --data ./data orders --workspace 7",
+          .says = "what a workspace has" }),
 };

@@ -278,8 +278,6 @@ const struct pawl__cli_command pawl__cli_cmd_app_exec = {
                      .value = "JSON",
                      .help = "The command; @FILE reads a file, - standard input." }),
     .operands = OPERANDS(APP_OPERAND),
-    .examples = EXAMPLES({ .line = APP_EXAMPLE_CREATE " && " APP_EXAMPLE_EXEC,
-                           .says = "one command",
-                           .runs = true }),
+    .examples = EXAMPLES(TESTED(APP_EXAMPLE_CREATE " && " APP_EXAMPLE_EXEC, "one command")),
     .run = exec_run,
 };

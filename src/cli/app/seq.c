@@ -79,9 +79,8 @@ const struct pawl__cli_command pawl__cli_cmd_seq_status = {
         "happened behind the scenes. Counts are those of this process: an application that "
         "another process has open is busy.",
     .operands = OPERANDS(APP_OPERAND),
-    .examples = EXAMPLES({ .line = APP_EXAMPLE_CREATE " && pawl seq status --data ./data orders",
-                           .says = "where each partition is",
-                           .runs = true }),
+    .examples = EXAMPLES(TESTED(APP_EXAMPLE_CREATE " && pawl seq status --data ./data orders",
+                                "where each partition is")),
     .run = status_run,
     .only_prints = true,
 };

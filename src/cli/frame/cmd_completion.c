@@ -24,10 +24,9 @@ const struct pawl__cli_command pawl__cli_cmd_completion = {
                    "everybody else.",
     .operands = OPERANDS(
         { .name = "SHELL", .help = "Whose script.", .choices = CHOICES("bash", "zsh", "fish") }),
-    .examples = EXAMPLES(
-        { .line = "source <(pawl completion bash)", .says = "complete in this bash", .runs = true },
-        { .line = "pawl completion fish > ~/.config/fish/completions/pawl.fish",
-          .says = "complete in every fish" }),
+    .examples = EXAMPLES(TESTED("source <(pawl completion bash)", "complete in this bash"),
+                         { .line = "pawl completion fish > ~/.config/fish/completions/pawl.fish",
+                           .says = "complete in every fish" }),
     .run = completion_run,
     .only_prints = true,
     .no_settings = true,

@@ -54,9 +54,8 @@ const struct pawl__cli_command pawl__cli_cmd_help = {
                            .kind = VALUE_COMMAND,
                            .optional = true,
                            .repeats = true }),
-    .examples = EXAMPLES(
-        { .line = "pawl help config show", .says = "one command", .runs = true },
-        { .line = "pawl help settings", .says = "everything that can be set", .runs = true }),
+    .examples = EXAMPLES(TESTED("pawl help config show", "one command"),
+                         TESTED("pawl help settings", "everything that can be set")),
     .run = help_run,
     .only_prints = true,
     .no_settings = true,

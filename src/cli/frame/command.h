@@ -101,6 +101,11 @@ struct pawl__cli_command {
     }
 #define OPERANDS(...) ((const struct pawl__cli_operand[]){ __VA_ARGS__, { .name = NULL } })
 #define EXAMPLES(...) ((const struct pawl__cli_example[]){ __VA_ARGS__, { .line = NULL } })
+/* An example that a test runs. */
+#define TESTED(typed, purpose)                           \
+    {                                                    \
+        .line = (typed), .says = (purpose), .runs = true \
+    }
 #define CHOICES(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
 /* A whole command line. */

@@ -472,13 +472,11 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_append = {
             .help = "How many events without ids the attempt already has of this actor and kind."),
         { .name = "atomic", .help = "All of the input or nothing." }),
     .examples = EXAMPLES(
-        { .line = "pawl ledger append --data ./data --id e-1 --run village --turn 1 --kind say "
-                  "--actor ada --payload '{\"text\":\"hello\"}'",
-          .says = "one event",
-          .runs = true },
-        { .line = "echo '{\"id\":\"e-1\",\"turn\":1,\"kind\":\"say\",\"actor\":\"ada\","
-                  "\"payload\":\"hello\"}' | pawl ledger append --data ./data --run village",
-          .says = "what a program writes, a line an event",
-          .runs = true }),
+        TESTED("pawl ledger append --data ./data --id e-1 --run village --turn 1 --kind say "
+               "--actor ada --payload '{\"text\":\"hello\"}'",
+               "one event"),
+        TESTED("echo '{\"id\":\"e-1\",\"turn\":1,\"kind\":\"say\",\"actor\":\"ada\","
+               "\"payload\":\"hello\"}' | pawl ledger append --data ./data --run village",
+               "what a program writes, a line an event")),
     .run = append_run,
 };

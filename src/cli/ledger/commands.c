@@ -36,12 +36,11 @@ const struct pawl__cli_command pawl__cli_cmd_ledger = {
                          &pawl__cli_cmd_ledger_export,
                          &pawl__cli_cmd_ledger_embed,
                          &pawl__cli_cmd_ledger_recall),
-    .examples = EXAMPLES(
-        { .line = "echo '{\"id\":\"e-1\",\"run_id\":\"village\",\"turn\":1,\"kind\":\"say\","
-                  "\"actor\":\"ada\",\"payload\":{\"text\":\"hello\"}}' | pawl ledger append "
-                  "--data ./data",
-          .says = "append what a program writes, a line an event",
-          .runs = true },
-        { .line = "pawl ledger tail --data ./data --follow",
-          .says = "see every event once, as it comes" }),
+    .examples =
+        EXAMPLES(TESTED("echo '{\"id\":\"e-1\",\"run_id\":\"village\",\"turn\":1,\"kind\":\"say\","
+                        "\"actor\":\"ada\",\"payload\":{\"text\":\"hello\"}}' | pawl ledger append "
+                        "--data ./data",
+                        "append what a program writes, a line an event"),
+                 { .line = "pawl ledger tail --data ./data --follow",
+                   .says = "see every event once, as it comes" }),
 };

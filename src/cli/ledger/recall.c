@@ -129,8 +129,7 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_embed = {
         "standard input and attaches each to its event, in place of an earlier one. All "
         "embeddings of a ledger have the same number of dimensions. They are derived data: not "
         "part of the hash chain, and not exported.",
-    .examples =
-        EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND EMBED, .says = "one event", .runs = true }),
+    .examples = EXAMPLES(TESTED(LEDGER_EXAMPLE_APPEND EMBED, "one event")),
     .run = embed_run,
 };
 
@@ -259,10 +258,9 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_recall = {
                     .letter = 'k',
                     .fallback = "10"),
         LEDGER_FILTER_FLAGS),
-    .examples = EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND EMBED
-                           " && pawl ledger recall --data ./data --vector '[1,0]' -k 3",
-                           .says = "the three nearest",
-                           .runs = true },
+    .examples = EXAMPLES(TESTED(LEDGER_EXAMPLE_APPEND EMBED
+                                " && pawl ledger recall --data ./data --vector '[1,0]' -k 3",
+                                "the three nearest"),
                          { .line = "pawl ledger recall --data ./data --like 12 --actor ada",
                            .says = "what ada did that is like event 12" }),
     .run = recall_run,

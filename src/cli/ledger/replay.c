@@ -206,9 +206,8 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_replay = {
                    { .name = "count", .help = "Count them by kind and actor." },
                    LEDGER_FILTER_FLAGS),
     .examples =
-        EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND "pawl ledger replay --data ./data --count",
-                   .says = "how many of each kind",
-                   .runs = true },
+        EXAMPLES(TESTED(LEDGER_EXAMPLE_APPEND "pawl ledger replay --data ./data --count",
+                        "how many of each kind"),
                  { .line = "pawl ledger replay --data ./data --run village --at-offset 1000",
                    .says = "a run as it was then" }),
     .run = replay_run,

@@ -101,9 +101,8 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_snapshot = {
                            .kind = VALUE_FILE,
                            .optional = true }),
     .examples =
-        EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND "pawl ledger snapshot --data ./data village-1.db",
-                   .says = "into a file",
-                   .runs = true },
+        EXAMPLES(TESTED(LEDGER_EXAMPLE_APPEND "pawl ledger snapshot --data ./data village-1.db",
+                        "into a file"),
                  { .line = "pawl ledger snapshot --data ./data --schedule --every 100 --keep 3",
                    .says = "from cron, or after every turn" }),
     .run = snapshot_run,
@@ -127,11 +126,10 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_prune = {
     .summary = "remove old snapshots",
     .description = "Removes all but the newest good snapshots of the directory.",
     .flags = FLAGS(KEEP_FLAG, DIR_FLAG),
-    .examples = EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND
-                           "pawl ledger snapshot --data ./data && pawl ledger prune --data "
-                           "./data --keep 1",
-                           .says = "keep one",
-                           .runs = true }),
+    .examples = EXAMPLES(TESTED(LEDGER_EXAMPLE_APPEND
+                                "pawl ledger snapshot --data ./data && pawl ledger prune --data "
+                                "./data --keep 1",
+                                "keep one")),
     .run = prune_run,
 };
 
@@ -192,11 +190,10 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_prove = {
         "and compares the heads. Exit code 6 when they differ. With --last nothing is done: it "
         "prints the last proof and its age, exit code 3 when there was none.",
     .flags = FLAGS({ .name = "last", .help = "Only print the last proof." }, DIR_FLAG),
-    .examples = EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND
-                           "pawl ledger snapshot --data ./data && pawl ledger prove "
-                           "--data ./data",
-                           .says = "a backup you have never restored is not a backup",
-                           .runs = true }),
+    .examples = EXAMPLES(TESTED(LEDGER_EXAMPLE_APPEND
+                                "pawl ledger snapshot --data ./data && pawl ledger prove "
+                                "--data ./data",
+                                "a backup you have never restored is not a backup")),
     .run = prove_run,
 };
 
@@ -270,11 +267,10 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_restore = {
         OPERANDS({ .name = "SNAPSHOT",
                    .help = "The file to restore, or a directory: then the newest good one in it.",
                    .kind = VALUE_FILE }),
-    .examples = EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND
-                           "pawl ledger snapshot --data ./data village-1.db && pawl "
-                           "ledger restore village-1.db --to village.db",
-                           .says = "go back to a snapshot",
-                           .runs = true },
+    .examples = EXAMPLES(TESTED(LEDGER_EXAMPLE_APPEND
+                                "pawl ledger snapshot --data ./data village-1.db && pawl "
+                                "ledger restore village-1.db --to village.db",
+                                "go back to a snapshot"),
                          { .line = "pawl ledger restore ./data/snapshots --accept-older --to "
                                    "village.db",
                            .says = "the newest snapshot is damaged" }),

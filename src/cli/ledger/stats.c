@@ -129,10 +129,9 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_stats = {
         "counts. Keep the head somewhere else: 'pawl ledger verify --expect' proves later that it "
         "is still part of the chain.",
     .flags = FLAGS(LEDGER_FILTER_FLAGS),
-    .examples = EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND "pawl ledger stats "
-                                                         "--data ./data",
-                           .says = "what is in it",
-                           .runs = true },
+    .examples = EXAMPLES(TESTED(LEDGER_EXAMPLE_APPEND "pawl ledger stats "
+                                                      "--data ./data",
+                                "what is in it"),
                          { .line = "pawl ledger stats --data ./data --since 1h --json",
                            .says = "of the last hour, for a program" }),
     .run = stats_run,
@@ -187,10 +186,9 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_turns = {
     .description = "Prints every attempt at every turn, in the order in which they began: open, "
                    "committed or abandoned, and the offsets of its first and last event.",
     .flags = FLAGS({ .name = "run", .value = "RUN", .help = "Only turns of this run." }),
-    .examples = EXAMPLES({ .line = "pawl ledger turn begin --data ./data --run village --turn 1 && "
-                                   "pawl ledger turns --data ./data",
-                           .says = "which turns are open?",
-                           .runs = true }),
+    .examples = EXAMPLES(TESTED("pawl ledger turn begin --data ./data --run village --turn 1 && "
+                                "pawl ledger turns --data ./data",
+                                "which turns are open?")),
     .run = turns_run,
     .only_prints = true,
 };

@@ -203,10 +203,9 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_show = {
     .description = "Prints the event with this offset or id as JSON. A number is taken for an "
                    "offset first. Exit code 3 when no event has it.",
     .operands = OPERANDS({ .name = "ID|OFFSET", .help = "Which event." }),
-    .examples = EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND "pawl ledger show "
-                                                         "--data ./data e-1",
-                           .says = "by id",
-                           .runs = true },
+    .examples = EXAMPLES(TESTED(LEDGER_EXAMPLE_APPEND "pawl ledger show "
+                                                      "--data ./data e-1",
+                                "by id"),
                          { .line = "pawl ledger show --data ./data 12", .says = "by offset" }),
     .run = show_run,
     .only_prints = true,

@@ -90,9 +90,8 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_export = {
                            .kind = VALUE_FILE,
                            .optional = true }),
     .examples =
-        EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND "pawl ledger export --data ./data village.parquet",
-                   .says = "for analysis",
-                   .runs = true },
+        EXAMPLES(TESTED(LEDGER_EXAMPLE_APPEND "pawl ledger export --data ./data village.parquet",
+                        "for analysis"),
                  { .line = "pawl ledger export --ledger a.db | pawl ledger import --ledger "
                            "postgres://pawl@db/pawl -",
                    .says = "move a ledger" }),
@@ -193,11 +192,10 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_import = {
                      .help = "What the file is; seen from it if it is left out.",
                      .choices = CHOICES("jsonl", "parquet", "seed") }),
     .operands = OPERANDS({ .name = "FILE", .help = "'-' is standard input.", .kind = VALUE_FILE }),
-    .examples = EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND
-                           "pawl ledger export --data ./data | pawl ledger import "
-                           "--data ./copy -",
-                           .says = "copy a ledger",
-                           .runs = true },
+    .examples = EXAMPLES(TESTED(LEDGER_EXAMPLE_APPEND
+                                "pawl ledger export --data ./data | pawl ledger import "
+                                "--data ./copy -",
+                                "copy a ledger"),
                          { .line = "pawl ledger import --data ./data old-village.db",
                            .says = "a database of the original schema" }),
     .run = import_run,

@@ -101,7 +101,7 @@ static const struct pawl__cli_command turn_begin = {
         "attempt that was left open is recorded as abandoned first. A turn that is committed "
         "already is a conflict, exit code 4.",
     .flags = FLAGS(RUN_FLAG, TURN_FLAG),
-    .examples = EXAMPLES({ .line = BEGIN, .says = "begin, or begin anew", .runs = true }),
+    .examples = EXAMPLES(TESTED(BEGIN, "begin, or begin anew")),
     .run = begin_run,
 };
 
@@ -110,9 +110,7 @@ static const struct pawl__cli_command turn_commit = {
     .summary = "end an attempt: it counts",
     .description = "Exit code 4 when another attempt has begun. Committing again is fine.",
     .flags = FLAGS(RUN_FLAG, TURN_FLAG, ATTEMPT_FLAG),
-    .examples = EXAMPLES({ .line = BEGIN " && pawl ledger turn commit" WITH,
-                           .says = "a turn without events",
-                           .runs = true }),
+    .examples = EXAMPLES(TESTED(BEGIN " && pawl ledger turn commit" WITH, "a turn without events")),
     .run = commit_run,
 };
 
@@ -125,10 +123,8 @@ static const struct pawl__cli_command turn_abandon = {
                    TURN_FLAG,
                    ATTEMPT_FLAG,
                    { .name = "reason", .value = "TEXT", .help = "For people who read the log." }),
-    .examples =
-        EXAMPLES({ .line = BEGIN " && pawl ledger turn abandon" WITH " --reason 'no quorum'",
-                   .says = "give it up",
-                   .runs = true }),
+    .examples = EXAMPLES(
+        TESTED(BEGIN " && pawl ledger turn abandon" WITH " --reason 'no quorum'", "give it up")),
     .run = abandon_run,
 };
 
@@ -142,8 +138,7 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_turn = {
         "begins the turn anew: the half that was written is abandoned.",
     .commands = COMMANDS(&turn_begin, &turn_commit, &turn_abandon),
     .examples =
-        EXAMPLES({ .line = BEGIN " && echo '{\"kind\":\"say\",\"actor\":\"ada\",\"payload\":1}' | "
-                                 "pawl ledger append" WITH " && pawl ledger turn commit" WITH,
-                   .says = "a whole turn",
-                   .runs = true }),
+        EXAMPLES(TESTED(BEGIN " && echo '{\"kind\":\"say\",\"actor\":\"ada\",\"payload\":1}' | "
+                              "pawl ledger append" WITH " && pawl ledger turn commit" WITH,
+                        "a whole turn")),
 };

@@ -121,9 +121,7 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_verify = {
                      .value = "OFFSET:HASH",
                      .help = "Resume after this head, which was verified before." }),
     .examples =
-        EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND "pawl ledger verify --data ./data",
-                   .says = "everything",
-                   .runs = true },
+        EXAMPLES(TESTED(LEDGER_EXAMPLE_APPEND "pawl ledger verify --data ./data", "everything"),
                  { .line = "pawl ledger verify --data ./data --expect 12:2c26b46b68ffc68ff99b"
                            "453c1d30413413422d706483bfa0f98a5e886266e7ae",
                    .says = "everything, and what was noted earlier" }),

@@ -120,7 +120,7 @@ static const struct pawl__cli_command config_check = {
                    "'ok', or every problem with its file, line, key and what is allowed there. "
                    "Exit code 2 when something is wrong.",
     .examples = EXAMPLES(
-        { .line = "pawl config check", .says = "before a restart", .runs = true },
+        TESTED("pawl config check", "before a restart"),
         { .line = "pawl config check --config new.yaml", .says = "a file that is not in use yet" }),
     .run = check_run,
     .no_settings = true, /* loads them itself, to report every problem */
@@ -132,11 +132,9 @@ static const struct pawl__cli_command config_show = {
     .description = "Prints every setting with its value and where the value came from: a line of "
                    "the file, a variable, a flag, or the default. Secrets and passwords are "
                    "hidden.",
-    .examples =
-        EXAMPLES({ .line = "pawl config show", .says = "what is in force here", .runs = true },
-                 { .line = "pawl config show --log-level debug --json",
-                   .says = "the same for a program, with a flag",
-                   .runs = true }),
+    .examples = EXAMPLES(
+        TESTED("pawl config show", "what is in force here"),
+        TESTED("pawl config show --log-level debug --json", "the same for a program, with a flag")),
     .run = show_run,
     .only_prints = true,
 };
@@ -148,6 +146,5 @@ const struct pawl__cli_command pawl__cli_cmd_config = {
                    "flag wins over the variable, the variable over the file. The file is the one "
                    "of --config, else of PAWL_CONFIG, else ./pawl.yaml, else /etc/pawl/pawl.yaml.",
     .commands = COMMANDS(&config_check, &config_show),
-    .examples =
-        EXAMPLES({ .line = "pawl config show", .says = "what is in force here", .runs = true }),
+    .examples = EXAMPLES(TESTED("pawl config show", "what is in force here")),
 };

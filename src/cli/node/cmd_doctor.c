@@ -167,10 +167,9 @@ const struct pawl__cli_command pawl__cli_cmd_doctor = {
         "problem. With --strict a warning counts as 1.",
     .flags = FLAGS({ .name = "strict", .help = "Fail on warnings, too." },
                    { .name = "full", .help = "Read large stores whole, however long it takes." }),
-    .examples = EXAMPLES(
-        { .line = "pawl doctor --data ./data", .says = "look at a directory", .runs = true },
-        { .line = "pawl doctor --strict", .says = "before going into production" },
-        { .line = "pawl doctor --data ./data --json", .says = "for a program", .runs = true }),
+    .examples = EXAMPLES(TESTED("pawl doctor --data ./data", "look at a directory"),
+                         { .line = "pawl doctor --strict", .says = "before going into production" },
+                         TESTED("pawl doctor --data ./data --json", "for a program")),
     .when_damaged = "each finding says how to fix it",
     .run = doctor_run,
     .no_settings = true, /* they are the first thing it checks */

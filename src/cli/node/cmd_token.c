@@ -116,11 +116,10 @@ static const struct pawl__cli_command create = {
                      .value = "DURATION",
                      .help = "It is good for so long, say 30d; without it until it is revoked." }),
     .operands = OPERANDS({ .name = "NAME", .help = "For people: who uses it." }),
-    .examples = EXAMPLES({ .line = MAKE "wc -c token", .says = "into a file", .runs = true },
-                         { .line = "pawl token create laptop --data ./data --scope read "
-                                   "--expires 30d",
-                           .says = "reads for a month",
-                           .runs = true }),
+    .examples = EXAMPLES(TESTED(MAKE "wc -c token", "into a file"),
+                         TESTED("pawl token create laptop --data ./data --scope read "
+                                "--expires 30d",
+                                "reads for a month")),
     .run = create_run,
 };
 
@@ -184,9 +183,7 @@ static const struct pawl__cli_command list = {
     .name = "list",
     .summary = "list the tokens, without what they are",
     .description = "Prints every token that was made, those too that expired or were revoked.",
-    .examples = EXAMPLES({ .line = MAKE "pawl token list --data ./data",
-                           .says = "who may ask this node?",
-                           .runs = true }),
+    .examples = EXAMPLES(TESTED(MAKE "pawl token list --data ./data", "who may ask this node?")),
     .run = list_run,
     .only_prints = true,
 };
@@ -208,10 +205,9 @@ static const struct pawl__cli_command revoke = {
     .description = "A node that runs refuses it from the next request on. Again is no error.",
     .operands =
         OPERANDS({ .name = "ID", .help = "The token's id, as 'pawl token list' shows it." }),
-    .examples = EXAMPLES({ .line = MAKE "pawl token list --data ./data | cut -f 1 | "
-                                        "xargs pawl token revoke --data ./data",
-                           .says = "the only one",
-                           .runs = true }),
+    .examples = EXAMPLES(TESTED(MAKE "pawl token list --data ./data | cut -f 1 | "
+                                     "xargs pawl token revoke --data ./data",
+                                "the only one")),
     .run = revoke_run,
 };
 
@@ -222,7 +218,6 @@ const struct pawl__cli_command pawl__cli_cmd_token = {
         "Tokens of the node whose data directory this is (tokens.sqlite). Without any, a node "
         "answers everybody on this machine and listens nowhere else.",
     .commands = COMMANDS(&create, &list, &revoke),
-    .examples = EXAMPLES({ .line = "pawl token create laptop --data ./data --scope read",
-                           .says = "makes the first one: from here on every request needs one",
-                           .runs = true }),
+    .examples = EXAMPLES(TESTED("pawl token create laptop --data ./data --scope read",
+                                "makes the first one: from here on every request needs one")),
 };

@@ -51,8 +51,8 @@ const struct pawl__cli_command pawl__cli_cmd_version = {
     .description = "Prints the version of pawl, how it was built, and the versions of the "
                    "libraries that are loaded now, which may be newer than those it was built "
                    "with. A report of a bug wants all of it.",
-    .examples = EXAMPLES({ .line = "pawl version", .says = "for a bug report", .runs = true },
-                         { .line = "pawl version --json", .says = "for a program", .runs = true }),
+    .examples = EXAMPLES(TESTED("pawl version", "for a bug report"),
+                         TESTED("pawl version --json", "for a program")),
     .run = version_run,
     .only_prints = true,
     .no_settings = true,

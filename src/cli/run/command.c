@@ -200,10 +200,9 @@ const struct pawl__cli_command pawl__cli_cmd_work_run = {
           .kind = VALUE_DIR },
         { .name = "wait", .help = "Stay when nothing is left, and wait for more." }),
     .examples = EXAMPLES(
-        { .line = "seq 1 20 | pawl work submit --data ./data --type count --lines && "
-                  "pawl work run --data ./data --type count --exec 'echo number {}' -j 4 -k",
-          .says = "four at a time, printed in order",
-          .runs = true },
+        TESTED("seq 1 20 | pawl work submit --data ./data --type count --lines && "
+               "pawl work run --data ./data --type count --exec 'echo number {}' -j 4 -k",
+               "four at a time, printed in order"),
         { .line = "pawl work run --data ./data --type pack --exec 'gzip -- {}' -j 8 --logs ./logs",
           .says = "with a log of every try" },
         { .line = "pawl work run --data ./data --type mail --exec './send' --wait",

@@ -236,7 +236,7 @@ static const struct pawl__cli_command add = {
           .value = "KIND=WHAT",
           .help = "What shows that it is true.",
           .repeats = true }),
-    .examples = EXAMPLES({ .line = ADD "true", .says = "after a page", .runs = true },
+    .examples = EXAMPLES(TESTED(ADD "true", "after a page"),
                          { .line = "pawl work checkpoint add --data ./data --task t-1 --snapshot "
                                    "'{\"page\":2}' --evidence file_sha256=page-2.txt",
                            .says = "with evidence" }),
@@ -286,9 +286,8 @@ static const struct pawl__cli_command list = {
     .description = "With --json all of each, its evidence too.",
     .flags = FLAGS(TYPE_FLAG, { .name = "item", .value = "ID", .help = "Of this item." }),
     .operands = OPERANDS(TASK_OPERAND),
-    .examples = EXAMPLES({ .line = ADD "pawl work checkpoint list --data ./data t-1",
-                           .says = "how far did it come?",
-                           .runs = true }),
+    .examples =
+        EXAMPLES(TESTED(ADD "pawl work checkpoint list --data ./data t-1", "how far did it come?")),
     .run = list_run,
     .only_prints = true,
 };
@@ -320,9 +319,8 @@ static const struct pawl__cli_command latest = {
                    "evidence was last looked at.",
     .flags = FLAGS(TYPE_FLAG, { .name = "verified", .help = "Whose evidence held." }),
     .operands = OPERANDS(TASK_OPERAND),
-    .examples = EXAMPLES({ .line = ADD "pawl work checkpoint latest --data ./data t-1 --json",
-                           .says = "where to go on from",
-                           .runs = true }),
+    .examples = EXAMPLES(
+        TESTED(ADD "pawl work checkpoint latest --data ./data t-1 --json", "where to go on from")),
     .run = latest_run,
     .only_prints = true,
 };
@@ -373,11 +371,10 @@ static const struct pawl__cli_command diff = {
                    "6901), what it was and what it is.",
     .operands = OPERANDS({ .name = "FROM", .help = "A checkpoint's id." },
                          { .name = "TO", .help = "Another one's." }),
-    .examples = EXAMPLES({ .line = ADD "pawl work checkpoint add --data ./data --task t-1 --id c-2 "
-                                       "--snapshot '{\"page\":2}' && pawl work checkpoint diff "
-                                       "--data ./data c-1 c-2",
-                           .says = "what changed?",
-                           .runs = true }),
+    .examples = EXAMPLES(TESTED(ADD "pawl work checkpoint add --data ./data --task t-1 --id c-2 "
+                                    "--snapshot '{\"page\":2}' && pawl work checkpoint diff "
+                                    "--data ./data c-1 c-2",
+                                "what changed?")),
     .run = diff_run,
     .only_prints = true,
 };
@@ -413,9 +410,8 @@ static const struct pawl__cli_command verify = {
     .when_damaged =
         "go on from an earlier checkpoint: `pawl work checkpoint latest TASK --verified`",
     .operands = OPERANDS({ .name = "ID", .help = "The checkpoint's id." }),
-    .examples = EXAMPLES({ .line = ADD "pawl work checkpoint verify --data ./data c-1",
-                           .says = "is it still true?",
-                           .runs = true }),
+    .examples =
+        EXAMPLES(TESTED(ADD "pawl work checkpoint verify --data ./data c-1", "is it still true?")),
     .run = verify_run,
 };
 

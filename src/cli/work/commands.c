@@ -31,9 +31,8 @@ const struct pawl__cli_command pawl__cli_cmd_work = {
                          &pawl__cli_cmd_work_stats,
                          &pawl__cli_cmd_work_retention),
     .examples = EXAMPLES(
-        { .line = "seq 1 100 | pawl work submit --data ./data --type square --lines && "
-                  "pawl work run --data ./data --type square --exec 'expr {} \\* {}' -j 4",
-          .says = "queue lines, and run a command for each of them once",
-          .runs = true },
+        TESTED("seq 1 100 | pawl work submit --data ./data --type square --lines && "
+               "pawl work run --data ./data --type square --exec 'expr {} \\* {}' -j 4",
+               "queue lines, and run a command for each of them once"),
         { .line = "pawl work list --data ./data --status failed", .says = "what went wrong?" }),
 };

@@ -171,7 +171,7 @@ static const struct pawl__cli_command begin = {
               { .name = "only-new", .help = "Exit code 0 for 'new' alone; for 'done' it is 3." },
               { .name = "take-over", .help = "Do again what is in doubt or has failed." }),
     .operands = OPERANDS(KEY_OPERAND),
-    .examples = EXAMPLES({ .line = BEGIN "true", .says = "may I?", .runs = true }),
+    .examples = EXAMPLES(TESTED(BEGIN "true", "may I?")),
     .run = begin_run,
 };
 
@@ -227,11 +227,10 @@ static const struct pawl__cli_command complete = {
                    "response. Exit code 4: the key was taken over.",
     .flags = END_FLAGS,
     .operands = OPERANDS(KEY_OPERAND),
-    .examples = EXAMPLES({ .line = BEGIN_NEW
-                           "pawl idem complete --data ./data pay-7 --token $(cut -f 2 new) "
-                           "--response '{\"receipt\":42}'",
-                           .says = "done",
-                           .runs = true }),
+    .examples =
+        EXAMPLES(TESTED(BEGIN_NEW "pawl idem complete --data ./data pay-7 --token $(cut -f 2 new) "
+                                  "--response '{\"receipt\":42}'",
+                        "done")),
     .run = complete_run,
 };
 
@@ -243,10 +242,9 @@ static const struct pawl__cli_command fail = {
     .flags = END_FLAGS,
     .operands = OPERANDS(KEY_OPERAND),
     .examples =
-        EXAMPLES({ .line = BEGIN_NEW "pawl idem fail --data ./data pay-7 --token $(cut -f 2 new) "
-                                     "--response '{\"error\":\"no money\"}'",
-                   .says = "it cannot be done",
-                   .runs = true }),
+        EXAMPLES(TESTED(BEGIN_NEW "pawl idem fail --data ./data pay-7 --token $(cut -f 2 new) "
+                                  "--response '{\"error\":\"no money\"}'",
+                        "it cannot be done")),
     .run = fail_run,
 };
 
@@ -268,10 +266,9 @@ static const struct pawl__cli_command release = {
     .description = "The next begin is 'new'. Exit code 4: the key was taken over.",
     .flags = FLAGS(TOKEN_FLAG),
     .operands = OPERANDS(KEY_OPERAND),
-    .examples = EXAMPLES(
-        { .line = BEGIN_NEW "pawl idem release --data ./data pay-7 --token $(cut -f 2 new)",
-          .says = "let somebody else do it",
-          .runs = true }),
+    .examples =
+        EXAMPLES(TESTED(BEGIN_NEW "pawl idem release --data ./data pay-7 --token $(cut -f 2 new)",
+                        "let somebody else do it")),
     .run = release_run,
 };
 
@@ -292,9 +289,8 @@ static const struct pawl__cli_command get = {
     .summary = "what is stored of a key",
     .description = "Changes nothing. Exit code 3 when there is no such key.",
     .operands = OPERANDS(KEY_OPERAND),
-    .examples = EXAMPLES({ .line = BEGIN "pawl idem get --data ./data pay-7 --json",
-                           .says = "how far is it?",
-                           .runs = true }),
+    .examples =
+        EXAMPLES(TESTED(BEGIN "pawl idem get --data ./data pay-7 --json", "how far is it?")),
     .run = get_run,
     .only_prints = true,
 };
@@ -317,8 +313,7 @@ static const struct pawl__cli_command hash = {
     .description = "SHA-256 over the request as canonical JSON.",
     .operands =
         OPERANDS({ .name = "JSON", .help = "The request; @FILE reads a file, - standard input." }),
-    .examples = EXAMPLES(
-        { .line = "pawl idem hash '{\"euro\":5}'", .says = "for begin --hash", .runs = true }),
+    .examples = EXAMPLES(TESTED("pawl idem hash '{\"euro\":5}'", "for begin --hash")),
     .run = hash_run,
     .only_prints = true,
 };
@@ -332,9 +327,7 @@ const struct pawl__cli_command pawl__cli_cmd_idem = {
     .flags = FLAGS(WORK_FLAG),
     .when_damaged = "stop the workers, keep a copy of the store, and restore a backup of it",
     .commands = COMMANDS(&begin, &complete, &fail, &release, &get, &hash),
-    .examples =
-        EXAMPLES({ .line = BEGIN_NEW
-                   "echo paid && pawl idem complete --data ./data pay-7 --token $(cut -f 2 new)",
-                   .says = "pay once, however often this runs",
-                   .runs = true }),
+    .examples = EXAMPLES(TESTED(
+        BEGIN_NEW "echo paid && pawl idem complete --data ./data pay-7 --token $(cut -f 2 new)",
+        "pay once, however often this runs")),
 };

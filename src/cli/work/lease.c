@@ -181,10 +181,9 @@ const struct pawl__cli_command pawl__cli_cmd_work_claim = {
                     .fallback = "1"),
         LEASE_FLAG,
         { .name = "wait", .value = "DURATION", .help = "How long to wait for the first." }),
-    .examples = EXAMPLES({ .line = "pawl work submit --data ./data --type mail --id m-1 >queued && "
-                                   "pawl work claim --data ./data --holder ada --type mail",
-                           .says = "one item",
-                           .runs = true },
+    .examples = EXAMPLES(TESTED("pawl work submit --data ./data --type mail --id m-1 >queued && "
+                                "pawl work claim --data ./data --holder ada --type mail",
+                                "one item"),
                          { .line = "pawl work claim --data ./data --holder ada --wait 1m --json",
                            .says = "wait for one, for a program" }),
     .run = claim_run,
@@ -218,10 +217,8 @@ const struct pawl__cli_command pawl__cli_cmd_work_heartbeat = {
         "any more; stop working on it.",
     .flags = FLAGS(WORK_TOKEN_FLAG, LEASE_FLAG),
     .operands = OPERANDS(WORK_ID_OPERAND),
-    .examples =
-        EXAMPLES({ .line = SUBMIT_AND_CLAIM "pawl work heartbeat --data ./data m-1 --token 1",
-                   .says = "once a minute",
-                   .runs = true }),
+    .examples = EXAMPLES(TESTED(SUBMIT_AND_CLAIM "pawl work heartbeat --data ./data m-1 --token 1",
+                                "once a minute")),
     .run = heartbeat_run,
 };
 
@@ -252,11 +249,9 @@ const struct pawl__cli_command pawl__cli_cmd_work_complete = {
                    "before. Exit code 4: the lease is lost, and nothing was changed.",
     .flags = FLAGS(WORK_TOKEN_FLAG, OUTPUT_FLAG),
     .operands = OPERANDS(WORK_ID_OPERAND),
-    .examples =
-        EXAMPLES({ .line = SUBMIT_AND_CLAIM "pawl work complete --data ./data m-1 --token 1 "
-                                            "--output '{\"sent\":true}'",
-                   .says = "done",
-                   .runs = true }),
+    .examples = EXAMPLES(TESTED(SUBMIT_AND_CLAIM "pawl work complete --data ./data m-1 --token 1 "
+                                                 "--output '{\"sent\":true}'",
+                                "done")),
     .run = complete_run,
 };
 
@@ -299,10 +294,9 @@ const struct pawl__cli_command pawl__cli_cmd_work_fail = {
                    OUTPUT_FLAG,
                    { .name = "permanent", .help = "No retry would help." }),
     .operands = OPERANDS(WORK_ID_OPERAND),
-    .examples = EXAMPLES({ .line = SUBMIT_AND_CLAIM "pawl work fail --data ./data m-1 --token 1 "
-                                                    "--error 'no such address' --permanent",
-                           .says = "for good",
-                           .runs = true }),
+    .examples = EXAMPLES(TESTED(SUBMIT_AND_CLAIM "pawl work fail --data ./data m-1 --token 1 "
+                                                 "--error 'no such address' --permanent",
+                                "for good")),
     .run = fail_run,
 };
 
@@ -326,8 +320,7 @@ const struct pawl__cli_command pawl__cli_cmd_work_release = {
         "lease is lost, and nothing was changed.",
     .flags = FLAGS(WORK_TOKEN_FLAG),
     .operands = OPERANDS(WORK_ID_OPERAND),
-    .examples = EXAMPLES({ .line = SUBMIT_AND_CLAIM "pawl work release --data ./data m-1 --token 1",
-                           .says = "before going home",
-                           .runs = true }),
+    .examples = EXAMPLES(TESTED(SUBMIT_AND_CLAIM "pawl work release --data ./data m-1 --token 1",
+                                "before going home")),
     .run = release_run,
 };

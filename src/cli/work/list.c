@@ -53,10 +53,9 @@ const struct pawl__cli_command pawl__cli_cmd_work_list = {
                 .repeats = true },
               { .name = "holder", .value = "NAME", .help = "Only what this worker holds." },
               NUMBER_FLAG("limit", "N", 1, INT64_MAX, .help = "Up to this many.", .letter = 'n')),
-    .examples = EXAMPLES({ .line = "pawl work submit --data ./data --type mail && "
-                                   "pawl work list --data ./data --status pending",
-                           .says = "what is to be done?",
-                           .runs = true },
+    .examples = EXAMPLES(TESTED("pawl work submit --data ./data --type mail && "
+                                "pawl work list --data ./data --status pending",
+                                "what is to be done?"),
                          { .line = "pawl work list --data ./data --status failed --json | jq "
                                    ".error_message",
                            .says = "what went wrong?" }),
@@ -143,10 +142,9 @@ const struct pawl__cli_command pawl__cli_cmd_work_show = {
     .description =
         "Prints the item and every change of its state. Exit code 3 when no item has this id.",
     .operands = OPERANDS(WORK_ID_OPERAND),
-    .examples = EXAMPLES({ .line = "pawl work submit --data ./data --type mail --id m-1 && "
-                                   "pawl work show --data ./data m-1",
-                           .says = "what happened to it?",
-                           .runs = true }),
+    .examples = EXAMPLES(TESTED("pawl work submit --data ./data --type mail --id m-1 && "
+                                "pawl work show --data ./data m-1",
+                                "what happened to it?")),
     .run = show_run,
     .only_prints = true,
 };
@@ -173,10 +171,9 @@ const struct pawl__cli_command pawl__cli_cmd_work_cancel = {
     .description = "The item has failed for good, with the message 'cancelled'; whoever runs it is "
                    "told at its next call. Exit code 4 when it has ended already.",
     .operands = OPERANDS(WORK_ID_OPERAND),
-    .examples = EXAMPLES({ .line = "pawl work submit --data ./data --type mail --id m-1 && "
-                                   "pawl work cancel --data ./data m-1",
-                           .says = "it is not needed any more",
-                           .runs = true }),
+    .examples = EXAMPLES(TESTED("pawl work submit --data ./data --type mail --id m-1 && "
+                                "pawl work cancel --data ./data m-1",
+                                "it is not needed any more")),
     .run = cancel_run,
 };
 
@@ -208,9 +205,8 @@ const struct pawl__cli_command pawl__cli_cmd_work_sweep = {
         "expired, how many of their items are retried and failed, how many waiting items became "
         "due, and how many tasks got the status of their items. 'pawl work run' does this by "
         "itself.",
-    .examples = EXAMPLES({ .line = "pawl work submit --data ./data --type mail && "
-                                   "pawl work sweep --data ./data",
-                           .says = "once a minute, from cron",
-                           .runs = true }),
+    .examples = EXAMPLES(TESTED("pawl work submit --data ./data --type mail && "
+                                "pawl work sweep --data ./data",
+                                "once a minute, from cron")),
     .run = sweep_run,
 };

@@ -158,14 +158,12 @@ const struct pawl__cli_command pawl__cli_cmd_work_stats = {
                 .help = "A lease without a heartbeat for longer is stale; instead of "
                         "work.stale." },
               { .name = "prometheus", .help = "As metrics in the text format of Prometheus." }),
-    .examples = EXAMPLES({ .line = "pawl work submit --data ./data --type mail && "
-                                   "pawl work stats --data ./data",
-                           .says = "what is in it",
-                           .runs = true },
-                         { .line = "pawl work submit --data ./data --type mail && "
-                                   "pawl work stats --data ./data --prometheus >work.prom",
-                           .says = "for a collector of text files",
-                           .runs = true }),
+    .examples = EXAMPLES(TESTED("pawl work submit --data ./data --type mail && "
+                                "pawl work stats --data ./data",
+                                "what is in it"),
+                         TESTED("pawl work submit --data ./data --type mail && "
+                                "pawl work stats --data ./data --prometheus >work.prom",
+                                "for a collector of text files")),
     .run = stats_run,
     .only_prints = true,
 };
@@ -218,10 +216,9 @@ const struct pawl__cli_command pawl__cli_cmd_work_retention = {
                    { .name = "archive", .help = "Checkpoints go to checkpoints_archive first." },
                    { .name = "dry-run", .help = "Count, and change nothing." }),
     .examples = EXAMPLES(
-        { .line = "pawl work submit --data ./data --type mail && "
-                  "pawl work retention --data ./data --dry-run",
-          .says = "what would go?",
-          .runs = true },
+        TESTED("pawl work submit --data ./data --type mail && "
+               "pawl work retention --data ./data --dry-run",
+               "what would go?"),
         { .line = "pawl work retention --data ./data --archive", .says = "once a day, from cron" }),
     .run = retention_run,
 };

@@ -186,10 +186,9 @@ const struct pawl__cli_command pawl__cli_cmd_work_recover = {
         "object. Exit code 3 when there is no such task.",
     .operands = OPERANDS({ .name = "TASK", .help = "The task's id." }),
     .examples =
-        EXAMPLES({ .line = "pawl work task create --data ./data --id t-1 --title 'Read books' && "
-                           "pawl work checkpoint add --data ./data --task t-1 --type iteration_end "
-                           "--snapshot '{\"page\":1}' && pawl work recover --data ./data t-1",
-                   .says = "after a crash",
-                   .runs = true }),
+        EXAMPLES(TESTED("pawl work task create --data ./data --id t-1 --title 'Read books' && "
+                        "pawl work checkpoint add --data ./data --task t-1 --type iteration_end "
+                        "--snapshot '{\"page\":1}' && pawl work recover --data ./data t-1",
+                        "after a crash")),
     .run = recover_run,
 };

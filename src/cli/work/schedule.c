@@ -44,7 +44,7 @@ static const struct pawl__cli_command put = {
               WORK_PRIORITY_FLAG,
               WORK_RETRIES_FLAG),
     .operands = OPERANDS({ .name = "ID", .help = "The schedule's id." }),
-    .examples = EXAMPLES({ .line = PUT "true", .says = "every night at three", .runs = true }),
+    .examples = EXAMPLES(TESTED(PUT "true", "every night at three")),
     .run = put_run,
 };
 
@@ -75,9 +75,7 @@ static const struct pawl__cli_command list = {
     .name = "list",
     .summary = "list schedules with their next slot",
     .description = "Prints every schedule, when it is due next and which slot it fired last.",
-    .examples = EXAMPLES({ .line = PUT "pawl work schedule list --data ./data",
-                           .says = "what comes when?",
-                           .runs = true }),
+    .examples = EXAMPLES(TESTED(PUT "pawl work schedule list --data ./data", "what comes when?")),
     .run = list_run,
     .only_prints = true,
 };
@@ -99,9 +97,8 @@ static const struct pawl__cli_command remove_command = {
     .summary = "remove a schedule",
     .description = "Items that it has submitted stay. Exit code 3 when no schedule has this id.",
     .operands = OPERANDS({ .name = "ID", .help = "The schedule's id." }),
-    .examples = EXAMPLES({ .line = PUT "pawl work schedule remove --data ./data nightly",
-                           .says = "never again",
-                           .runs = true }),
+    .examples =
+        EXAMPLES(TESTED(PUT "pawl work schedule remove --data ./data nightly", "never again")),
     .run = remove_run,
 };
 
@@ -122,9 +119,8 @@ static const struct pawl__cli_command fire = {
     .description =
         "Submits the item of every slot that is due, each once, however many machines do "
         "this. Of slots that were missed only the newest is submitted. Prints how many.",
-    .examples = EXAMPLES({ .line = PUT "pawl work schedule fire --data ./data",
-                           .says = "once a minute, from cron",
-                           .runs = true }),
+    .examples =
+        EXAMPLES(TESTED(PUT "pawl work schedule fire --data ./data", "once a minute, from cron")),
     .run = fire_run,
 };
 

@@ -476,16 +476,12 @@ const struct pawl__cli_command pawl__cli_cmd_work_submit = {
           .help = "An item of the same task that must complete first.",
           .repeats = true }),
     .examples = EXAMPLES(
-        { .line = "seq 1 1000 | pawl work submit --data ./data --type square --lines",
-          .says = "a thousand items",
-          .runs = true },
-        { .line =
-              "ls | pawl work submit --data ./data --type pack --task backup-7 --lines --dedupe",
-          .says = "again after a crash, without queueing a line twice",
-          .runs = true },
-        { .line = "pawl work submit --data ./data --type mail --input '{\"to\":\"ada\"}' "
-                  "--delay 2h --priority 10",
-          .says = "one item, for later",
-          .runs = true }),
+        TESTED("seq 1 1000 | pawl work submit --data ./data --type square --lines",
+               "a thousand items"),
+        TESTED("ls | pawl work submit --data ./data --type pack --task backup-7 --lines --dedupe",
+               "again after a crash, without queueing a line twice"),
+        TESTED("pawl work submit --data ./data --type mail --input '{\"to\":\"ada\"}' "
+               "--delay 2h --priority 10",
+               "one item, for later")),
     .run = submit_run,
 };

@@ -41,10 +41,8 @@ static const struct pawl__cli_command create = {
         FLAGS({ .name = "title", .value = "TEXT", .help = "What it is about.", .required = true },
               { .name = "id", .value = "ID", .help = "Of the task; a new one if it is left out." },
               { .name = "metadata", .value = "JSON", .help = "An object; @FILE reads a file." }),
-    .examples =
-        EXAMPLES({ .line = "pawl work task create --data ./data --title 'Process documents'",
-                   .says = "prints its id",
-                   .runs = true }),
+    .examples = EXAMPLES(
+        TESTED("pawl work task create --data ./data --title 'Process documents'", "prints its id")),
     .run = create_run,
 };
 
@@ -93,9 +91,8 @@ static const struct pawl__cli_command list = {
                      .value = "STATUS",
                      .help = "Only tasks in this state.",
                      .choices = TASK_STATUSES }),
-    .examples = EXAMPLES({ .line = MAKE_TASK "pawl work task list --data ./data",
-                           .says = "how far are they?",
-                           .runs = true }),
+    .examples =
+        EXAMPLES(TESTED(MAKE_TASK "pawl work task list --data ./data", "how far are they?")),
     .run = list_run,
     .only_prints = true,
 };
@@ -118,9 +115,8 @@ static const struct pawl__cli_command show = {
     .summary = "print one task with its items counted",
     .description = "Exit code 3 when no task has this id.",
     .operands = OPERANDS(TASK_OPERAND),
-    .examples = EXAMPLES({ .line = MAKE_TASK "pawl work task show --data ./data t-1",
-                           .says = "how far is it?",
-                           .runs = true }),
+    .examples =
+        EXAMPLES(TESTED(MAKE_TASK "pawl work task show --data ./data t-1", "how far is it?")),
     .run = show_run,
     .only_prints = true,
 };
@@ -150,9 +146,7 @@ static const struct pawl__cli_command cancel = {
         "next call, and nothing more can be submitted to the task. Prints how many items "
         "it failed. Exit code 4 when the task has ended already.",
     .operands = OPERANDS(TASK_OPERAND),
-    .examples = EXAMPLES({ .line = MAKE_TASK "pawl work task cancel --data ./data t-1",
-                           .says = "stop it",
-                           .runs = true }),
+    .examples = EXAMPLES(TESTED(MAKE_TASK "pawl work task cancel --data ./data t-1", "stop it")),
     .run = cancel_run,
 };
 
@@ -180,10 +174,8 @@ static const struct pawl__cli_command set_status = {
                          { .name = "STATUS",
                            .help = "What it is from now on.",
                            .choices = CHOICES("pending", "running", "succeeded", "failed") }),
-    .examples =
-        EXAMPLES({ .line = MAKE_TASK "pawl work task set-status --data ./data t-1 succeeded",
-                   .says = "good enough",
-                   .runs = true }),
+    .examples = EXAMPLES(
+        TESTED(MAKE_TASK "pawl work task set-status --data ./data t-1 succeeded", "good enough")),
     .run = set_status_run,
 };
 
