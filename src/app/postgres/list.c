@@ -2,16 +2,13 @@
 #include <stdlib.h>
 
 #include "app/core/backend.h"
+#include "app/postgres/statements.h"
 #include "base/core/error.h"
 #include "store/location.h"
 #include "store/postgres/postgres.h"
 #include "store/schemas.h"
 
 enum { CONNECT_MS_MAX = 3000 };
-
-static const struct pawl__pg_statement names_statement = { "SELECT name FROM apps ORDER BY name",
-                                                           "",
-                                                           "t" };
 
 /* The tables may not be there yet, and then nothing that names them can be prepared. */
 static pawl_status has_tables(const char *url,
@@ -35,7 +32,7 @@ static pawl_status visit_names(const struct pawl__pg_rows *rows,
                                pawl_error *reterr)
 {
     for (size_t i = 0; i < rows->count; i++) {
-        AUTO(pawl__text_free) char *name = pawl__view_dup(pawl__pg_get_text(rows, i, 0));
+        AUTO(pawl__text_free) char *name = pawl__view_dup(pawl__pg_get_text(rows, i, 1));
 
         TRY(name == NULL
                 ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a name")
@@ -61,9 +58,10 @@ pawl_status pawl__app_postgres_list(const char *url,
         return PAWL_OK;
     }
     AUTO(pawl__pg_close_p) struct pawl__pg *pg = NULL;
-    options.statements = &names_statement;
+    options.statements = &pawl__app_pg_statements[APP_PG_FIND];
     options.statement_count = 1;
     TRY(pawl__pg_open(location.path, &options, &pg, reterr));
-    TRY(pawl__pg_exec(pg, 0, NULL, 0, &rows, reterr));
+    TRY(pawl__pg_exec(
+        pg, 0, PG_ARGS(pawl__pg_text(pawl_view_of("")), pawl__pg_i64(INT64_MAX)), &rows, reterr));
     return visit_names(&rows, visitor, context, reterr);
 }

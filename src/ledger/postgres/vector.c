@@ -25,35 +25,6 @@ enum {
 
 /* --- set-up --- */
 
-/* One block, one transaction, one process at a time. */
-static const char setup_script[] =
-    "DO $pawl$ DECLARE place text; BEGIN"
-    " PERFORM pg_advisory_xact_lock(8098135966063132674);"
-    " IF NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'vector') THEN"
-    "  IF NOT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'vector') THEN"
-    "   RETURN;"
-    "  END IF;"
-    "  CREATE EXTENSION IF NOT EXISTS vector;"
-    " END IF;"
-    " IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'embeddings'::regclass"
-    "  AND attname = 'embedding' AND NOT attisdropped) THEN"
-    "  RETURN;"
-    " END IF;"
-    " SELECT quote_ident(nspname) INTO place FROM pg_extension"
-    "  JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector';"
-    " EXECUTE format('ALTER TABLE embeddings ADD COLUMN embedding %s.vector', place);"
-    " CREATE INDEX idx_embeddings_missing ON embeddings (\"offset\") WHERE embedding IS NULL;"
-    " EXECUTE format('CREATE OR REPLACE FUNCTION embedding_of(text) RETURNS %1$s.vector"
-    "  LANGUAGE sql IMMUTABLE PARALLEL SAFE AS ''SELECT $1::%1$s.vector''', place);"
-    " EXECUTE format('CREATE OR REPLACE FUNCTION embedding_distance(%1$s.vector, %1$s.vector)"
-    "  RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE"
-    "  AS ''SELECT $1 OPERATOR(%1$s.<=>) $2''', place);"
-    "END $pawl$";
-
-/* Raises an exception, which is an answer as well: no column, no pgvector. */
-static const char probe_script[] = "SELECT embedding_distance(embedding, embedding_of('[1]'))"
-                                   " FROM embeddings LIMIT 0";
-
 static bool is_about_the_link(pawl_status status)
 {
     return status == PAWL_UNAVAILABLE || status == PAWL_TIMEOUT || status == PAWL_CANCELLED
@@ -66,10 +37,11 @@ pawl_status pawl__ledger_pg_vector_setup(struct postgres_backend *backend,
                                          pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = read_only ? PAWL_OK : pawl__pg_script(pg, setup_script, &error);
+    pawl_status status =
+        read_only ? PAWL_OK : pawl__pg_script(pg, pawl__ledger_pg_vector_column, &error);
 
     if (status == PAWL_OK) {
-        status = pawl__pg_script(pg, probe_script, &error);
+        status = pawl__pg_script(pg, pawl__ledger_pg_vector_probe, &error);
     }
     if (is_about_the_link(status)) {
         if (reterr != NULL) {

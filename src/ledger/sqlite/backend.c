@@ -18,7 +18,6 @@
 #include "ledger/transfer/transfer.h"
 #include "store/layout.h"
 #include "store/schemas.h"
-#include "store/sqlite/inspect.h"
 
 /* The four indexes of a long log are written all over: what SQLite keeps by itself is too little.
  */
@@ -360,18 +359,12 @@ static enum pawl__sqlite_mode open_mode(const pawl_ledger_options *options)
     return options->must_exist ? PAWL__SQLITE_MUST_EXIST : PAWL__SQLITE_CREATE;
 }
 
-/* The columns of the table that others keep, without hashes. */
-static const char original_schema[] =
-    "SELECT offset, id, run_id, turn, kind, actor, payload, created_at FROM events LIMIT 0";
-static const char hashed_schema[] = "SELECT hash FROM events LIMIT 0";
-
 /* What SQLite says about a file that is not ours helps nobody. */
 static pawl_status explain(const struct sqlite_backend *backend,
                            pawl_status status,
                            pawl_error *reterr)
 {
-    if (status == PAWL_INVALID && pawl__sqlite_answers(backend->path, original_schema)
-        && !pawl__sqlite_answers(backend->path, hashed_schema)) {
+    if (status == PAWL_INVALID && pawl__ledger_is_seed(backend->path)) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
                           "'%s' holds events of the original schema, without hashes: `pawl ledger "

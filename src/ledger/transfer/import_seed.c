@@ -8,28 +8,15 @@
 #include "base/core/error.h"
 #include "base/os/clock.h"
 #include "base/os/fs.h"
+#include "ledger/transfer/statements.h"
 #include "ledger/transfer/transfer.h"
 #include "store/sqlite/inspect.h"
 #include "store/sqlite/sqlite.h"
 
-enum { SQL_TABLE };
-static const char *const look_text[] = {
-    [SQL_TABLE] = "SELECT count(*) FROM pragma_table_info('events') WHERE name IN ('offset', 'id',"
-                  " 'run_id', 'turn', 'kind', 'actor', 'payload', 'created_at', 'schema_version')",
-};
-
-enum { SQL_TOTAL, SQL_EVENTS };
-static const char *const read_text[] = {
-    [SQL_TOTAL] = "SELECT count(*) FROM events",
-    [SQL_EVENTS] = "SELECT offset, id, run_id, turn, kind, actor, payload, created_at,"
-                   " schema_version FROM events ORDER BY offset",
-};
-
 enum { SEED_COLUMNS = 9, TIME_SIZE = 64, TELL_EVERY = 1000 };
 
 static pawl_status open_foreign(const char *path,
-                                const char *const *statements,
-                                size_t count,
+                                size_t statement_count,
                                 struct pawl__sqlite **ret_db,
                                 pawl_error *reterr)
 {
@@ -37,8 +24,8 @@ static pawl_status open_foreign(const char *path,
 
     options.mode = PAWL__SQLITE_READ_ONLY;
     options.application_id = PAWL__SQLITE_UNMARKED;
-    options.statements = statements;
-    options.statement_count = count;
+    options.statements = pawl__ledger_seed_statements;
+    options.statement_count = statement_count;
     return pawl__sqlite_open(path, &options, ret_db, reterr);
 }
 
@@ -50,6 +37,12 @@ bool pawl__ledger_begins_like_sqlite(const char *path)
 
     return fd >= 0 && read(fd, start, sizeof(start)) == sizeof(start)
            && memcmp(start, magic, sizeof(magic)) == 0;
+}
+
+bool pawl__ledger_is_seed(const char *path)
+{
+    return pawl__sqlite_answers(path, pawl__ledger_seed_original_schema)
+           && !pawl__sqlite_answers(path, pawl__ledger_seed_hashed_schema);
 }
 
 static pawl_status query_count(struct pawl__sqlite *db,
@@ -70,12 +63,12 @@ static pawl_status check_table(const char *path, pawl_error *reterr)
 {
     AUTO(pawl__sqlite_close_p) struct pawl__sqlite *db = NULL;
     int64_t columns = 0;
-    pawl_status status = open_foreign(path, look_text, COUNT_OF(look_text), &db, reterr);
+    pawl_status status = open_foreign(path, LEDGER_SEED_COLUMNS + 1, &db, reterr);
 
     if (status == PAWL_CORRUPT && !pawl__ledger_begins_like_sqlite(path)) {
         return pawl__fail(reterr, PAWL_INVALID, "it is no SQLite database");
     }
-    if (status == PAWL_INVALID && pawl__sqlite_answers(path, "SELECT hash FROM events LIMIT 0")) {
+    if (status == PAWL_INVALID && pawl__sqlite_answers(path, pawl__ledger_seed_hashed_schema)) {
         return pawl__fail(
             reterr,
             PAWL_INVALID,
@@ -83,7 +76,7 @@ static pawl_status check_table(const char *path, pawl_error *reterr)
             "export` writes of it");
     }
     if (status == PAWL_OK) {
-        status = query_count(db, SQL_TABLE, &columns, reterr);
+        status = query_count(db, LEDGER_SEED_COLUMNS, &columns, reterr);
     }
     if (status == PAWL_OK && columns != SEED_COLUMNS) {
         status =
@@ -215,8 +208,8 @@ static pawl_status import_rows(struct ledger_import *import,
     int64_t total = 0;
     bool row = false;
 
-    TRY(query_count(db, SQL_TOTAL, &total, reterr));
-    stmt = pawl__sqlite_use(db, SQL_EVENTS);
+    TRY(query_count(db, LEDGER_SEED_TOTAL, &total, reterr));
+    stmt = pawl__sqlite_use(db, LEDGER_SEED_EVENTS);
     for (;;) {
         TRY(pawl__sqlite_next(&stmt, &row, reterr));
         if (!row) {
@@ -236,6 +229,6 @@ pawl_status pawl__ledger_import_seed(struct ledger_import *import,
     AUTO(pawl__sqlite_close_p) struct pawl__sqlite *db = NULL;
 
     TRY(check_table(path, reterr));
-    TRY(open_foreign(path, read_text, COUNT_OF(read_text), &db, reterr));
+    TRY(open_foreign(path, LEDGER_SEED_COUNT, &db, reterr));
     return import_rows(import, db, reterr);
 }

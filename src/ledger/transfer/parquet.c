@@ -19,6 +19,7 @@
 #include "base/os/fs.h"
 #include "ledger/core/internal.h"
 #include "ledger/transfer/parquet_columns.h"
+#include "ledger/transfer/parquet_statements.h"
 #include "ledger/transfer/transfer.h"
 #include "store/duckdb/duckdb.h"
 
@@ -89,11 +90,6 @@ static pawl_status scratch_open(struct scratch *scratch, const char *prefix, paw
 }
 
 /* --- writing --- */
-
-static const char create_sql[] =
-    "CREATE TABLE events (\"offset\" UBIGINT, id VARCHAR, run_id VARCHAR, turn BIGINT, kind"
-    " VARCHAR, actor VARCHAR, payload VARCHAR, created_at TIMESTAMP, schema_version INTEGER, hash"
-    " BLOB)";
 
 struct table {
     struct scratch *scratch;
@@ -170,7 +166,7 @@ pawl_status pawl__ledger_export_parquet(struct ledger_export *export,
     AUTO(table_done) struct table table = { .scratch = &scratch };
 
     TRY(scratch_open(&scratch, path, reterr));
-    TRY(pawl__duck_script(scratch.conn, create_sql, reterr));
+    TRY(pawl__duck_script(scratch.conn, pawl__ledger_parquet_events, reterr));
     TRY(pawl__ledger_export_each(export, table_add, &table, reterr));
     TRY(table_end(&table, reterr));
     TRY(copy_out(&scratch, reterr));
@@ -178,8 +174,6 @@ pawl_status pawl__ledger_export_parquet(struct ledger_export *export,
 }
 
 /* --- reading --- */
-
-static const char count_sql[] = "SELECT num_rows FROM parquet_file_metadata(?)";
 
 /* A whole number; `ret_number` keeps its default when there is none. */
 static pawl_status read_whole(const struct pawl__duck_rows *rows,
@@ -258,7 +252,7 @@ static pawl_status count_rows(struct scratch *scratch, uint64_t *ret_count, pawl
     AUTO(pawl__duck_rows_free_p) struct pawl__duck_rows *rows = NULL;
 
     TRY(pawl__duck_query_text(scratch->conn,
-                              count_sql,
+                              pawl__ledger_parquet_statements[LEDGER_PARQUET_ROWS],
                               DUCK_ARGS(pawl__duck_text(pawl_view_of(scratch->file))),
                               &rows,
                               reterr));

@@ -83,4 +83,7 @@ PAWL_MUST_USE pawl_status pawl__ledger_export_parquet(struct ledger_export *expo
  * it drops the locks of connections that have it open. */
 bool pawl__ledger_begins_like_sqlite(const char *path);
 
+/* Whether it holds events of the original schema, without hashes. */
+bool pawl__ledger_is_seed(const char *path);
+
 #endif

@@ -3,14 +3,7 @@
 #include "base/core/buf.h"
 #include "base/core/error.h"
 #include "store/duckdb/internal.h"
-
-static const char table_sql[] = "CREATE TABLE IF NOT EXISTS schema_version ("
-                                " component TEXT NOT NULL,"
-                                " version TEXT NOT NULL,"
-                                " migration INTEGER NOT NULL,"
-                                " name TEXT NOT NULL,"
-                                " applied_at TIMESTAMP NOT NULL,"
-                                " PRIMARY KEY (component, migration))";
+#include "store/duckdb/statements.h"
 
 static pawl_status migrate_begin(void *store, pawl_error *reterr)
 {
@@ -22,12 +15,8 @@ static pawl_status has_table(struct pawl__duck_conn *conn, bool *ret_has, pawl_e
 {
     AUTO(pawl__duck_rows_free_p) struct pawl__duck_rows *rows = NULL;
 
-    TRY(pawl__duck_query_text(conn,
-                              "SELECT 1 FROM duckdb_tables() WHERE NOT internal"
-                              " AND table_name = 'schema_version'",
-                              DUCK_NO_ARGS,
-                              &rows,
-                              reterr));
+    TRY(pawl__duck_query_text(
+        conn, pawl__store_duck_statements[STORE_DUCK_HAS_VERSIONS], DUCK_NO_ARGS, &rows, reterr));
     TRY(pawl__duck_next(rows, reterr));
     *ret_has = pawl__duck_has_row(rows);
     return PAWL_OK;
@@ -71,8 +60,7 @@ static pawl_status migrate_each(void *store,
         return PAWL_OK;
     }
     TRY(pawl__duck_query_text(store,
-                              "SELECT version, migration, name FROM schema_version"
-                              " WHERE component = ? ORDER BY migration",
+                              pawl__store_duck_statements[STORE_DUCK_VERSIONS],
                               DUCK_ARGS(pawl__duck_text(pawl_view_of(component))),
                               &rows,
                               reterr));
@@ -96,7 +84,7 @@ static pawl_status migrate_record(void *store,
     AUTO(pawl__duck_rows_free_p) struct pawl__duck_rows *rows = NULL;
 
     return pawl__duck_query_text(store,
-                                 "INSERT INTO schema_version VALUES (?, ?, ?, ?, ?::TIMESTAMP)",
+                                 pawl__store_duck_statements[STORE_DUCK_ADD_VERSION],
                                  DUCK_ARGS(pawl__duck_text(pawl_view_of(row->component)),
                                            pawl__duck_text(pawl_view_of(row->version)),
                                            pawl__duck_i64(row->migration),
@@ -112,7 +100,7 @@ DEFINE_MIGRATE_METHODS(struct pawl__duck_conn,
                        db->watch.clock)
 
 const struct pawl__migrate_ops pawl__duck_migrate_ops = {
-    .table_sql = table_sql,
+    .table_sql = pawl__store_duck_version_table,
     .begin = migrate_begin,
     .each = migrate_each,
     .exec = migrate_exec,

@@ -5,6 +5,7 @@
 #include "base/core/error.h"
 #include "base/os/clock.h"
 #include "store/postgres/internal.h"
+#include "store/postgres/statements.h"
 
 enum { ASK_BYTES_MAX = 1 << 20 };
 
@@ -25,15 +26,14 @@ static pawl_status wrap(pawl_view select, struct pawl__buf *buf, pawl_error *ret
 static pawl_status ask(
     struct pawl__pg *pg, const char *sql, int64_t ms_max, bool *ret_exists, pawl_error *reterr)
 {
-    static const struct pawl__pg_statement bound = {
-        .sql = "SELECT set_config('statement_timeout', $1::text, true)",
-        .params = "i",
-        .columns = "t",
-    };
     const struct pawl__pg_statement statement = { .sql = sql, .columns = "b" };
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
 
-    TRY(pawl__pg_query(pg, &bound, PG_ARGS(pawl__pg_i64(ms_max)), &rows, reterr));
+    TRY(pawl__pg_query(pg,
+                       &pawl__store_pg_statements[STORE_PG_LIMIT_TRANSACTION],
+                       PG_ARGS(pawl__pg_i64(ms_max)),
+                       &rows,
+                       reterr));
     TRY(pawl__pg_query(pg, &statement, PG_NO_ARGS, &rows, reterr));
     *ret_exists = pawl__pg_get_bool(&rows, 0, 0);
     return PAWL_OK;

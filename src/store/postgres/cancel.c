@@ -9,26 +9,7 @@
 #include "base/log/log.h"
 #include "base/os/clock.h"
 #include "store/postgres/internal.h"
-
-#define OF_SESSION                                   \
-    " FROM pg_stat_activity WHERE pid = $1::integer" \
-    " AND (extract(epoch FROM backend_start) * 1000000)::bigint = $2"
-
-static const struct pawl__pg_statement cancel_session = {
-    .sql = "SELECT pg_cancel_backend(pid)" OF_SESSION,
-    .params = "ii",
-    .columns = "b",
-};
-
-/* A process that has not begun with what we sent is idle; one that was stopped inside of a pipeline
- * waits for ClientRead. Its wait alone does not tell: a process that was stopped after its last answer
- * may not have begun to wait. Where neither is shown (a process that is gone, statistics of another
- * user) nothing is known. */
-static const struct pawl__pg_statement session_is_idle = {
-    .sql = "SELECT (state LIKE 'idle%' OR wait_event = 'ClientRead') IS TRUE" OF_SESSION,
-    .params = "ii",
-    .columns = "b",
-};
+#include "store/postgres/statements.h"
 
 static pawl_status ask_about(const struct pawl__pg *pg,
                              const struct pawl__pg_statement *statement,
@@ -71,10 +52,13 @@ bool pawl__pg_is_unread(const struct pawl__pg *pg, int64_t deadline_ns)
 {
     struct pawl__pg messenger = messenger_of(pg, PAWL_TIMEOUT, deadline_ns);
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    bool unread = pg->session != 0
-                  && pawl__pg_connect_host(&messenger, pg->host, deadline_ns, NULL) == PAWL_OK
-                  && ask_about(pg, &session_is_idle, &messenger, &rows, NULL) == PAWL_OK
-                  && rows.count == 1 && pawl__pg_get_bool(&rows, 0, 0);
+    bool unread =
+        pg->session != 0
+        && pawl__pg_connect_host(&messenger, pg->host, deadline_ns, NULL) == PAWL_OK
+        && ask_about(
+               pg, &pawl__store_pg_statements[STORE_PG_SESSION_IS_IDLE], &messenger, &rows, NULL)
+               == PAWL_OK
+        && rows.count == 1 && pawl__pg_get_bool(&rows, 0, 0);
 
     pawl__pg_drop(&messenger);
     return unread;
@@ -90,7 +74,8 @@ void pawl__pg_cancel_running(struct pawl__pg *pg, pawl_status why)
     pg->patience_ns = patience_ns;
     pawl_status status = pawl__pg_connect_host(&messenger, pg->host, patience_ns, &error);
     if (status == PAWL_OK) {
-        status = ask_about(pg, &cancel_session, &messenger, NULL, &error);
+        status = ask_about(
+            pg, &pawl__store_pg_statements[STORE_PG_CANCEL_SESSION], &messenger, NULL, &error);
     }
     if (status != PAWL_OK) {
         LOG_INFO("the PostgreSQL server could not be asked to stop a statement: it ends at its "

@@ -14,6 +14,7 @@
 #include "base/os/clock.h"
 #include "base/os/fs.h"
 #include "store/postgres/internal.h"
+#include "store/postgres/statements.h"
 
 enum {
     ANSWER_MS_DEFAULT = 10000,
@@ -269,18 +270,11 @@ static pawl_status check_role(pawl_view role, pawl_error *reterr)
 
 static pawl_status read_promises(struct pawl__pg *pg, int *ret_session, pawl_error *reterr)
 {
-    static const struct pawl__pg_statement statement = {
-        .sql = "SELECT current_setting('fsync'), current_setting('full_page_writes'),"
-               " current_setting('transaction_read_only'), current_setting('synchronous_commit'),"
-               " pg_backend_pid(), coalesce((SELECT (extract(epoch FROM backend_start) * 1000000)"
-               "::bigint FROM pg_stat_activity WHERE pid = pg_backend_pid()), 0),"
-               " current_setting('session_replication_role')",
-        .columns = "ttttiit",
-    };
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
     struct pawl__pg_server *server = &pg->server;
 
-    TRY(pawl__pg_query(pg, &statement, PG_NO_ARGS, &rows, reterr));
+    TRY(pawl__pg_query(
+        pg, &pawl__store_pg_statements[STORE_PG_PROMISES], PG_NO_ARGS, &rows, reterr));
     server->version = PQserverVersion(pg->conn);
     server->fsync = is_on(pawl__pg_get_text(&rows, 0, 0));
     server->full_page_writes = is_on(pawl__pg_get_text(&rows, 0, 1));
@@ -302,26 +296,12 @@ static const char *commit_mode(const struct pawl__pg *pg)
     return strcmp(pg->server.default_commit, "off") == 0 ? "on" : pg->server.default_commit;
 }
 
-/* pg_temp last: a temporary table must not stand in for one of ours. pg_catalog is first, as
- * always.
- */
 static pawl_status set_session(struct pawl__pg *pg, pawl_error *reterr)
 {
-    static const struct pawl__pg_statement statement = {
-        .sql = "SELECT set_config('search_path', quote_ident($1) || ', pg_temp', false),"
-               " set_config('synchronous_commit', $2, false),"
-               " set_config('statement_timeout', $3::text, false),"
-               " set_config('lock_timeout', $4::text, false),"
-               " set_config('idle_in_transaction_session_timeout', $5::text, false),"
-               " set_config('TimeZone', 'UTC', false),"
-               " set_config('default_transaction_isolation', 'read committed', false)",
-        .params = "ttiii",
-        .columns = "ttttttt",
-    };
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
 
     TRY(pawl__pg_query(pg,
-                       &statement,
+                       &pawl__store_pg_statements[STORE_PG_SET_SESSION],
                        PG_ARGS(pawl__pg_text(pawl_view_of(pg->namespace)),
                                pawl__pg_text(pawl_view_of(commit_mode(pg))),
                                pawl__pg_i64(pg->options.statement_ms_max),

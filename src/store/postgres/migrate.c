@@ -7,6 +7,7 @@
 #include "base/core/error.h"
 #include "store/migrate.h"
 #include "store/postgres/internal.h"
+#include "store/postgres/statements.h"
 
 /* "pawl" and a number that nobody else will think of. The lock is per database: migrations of two
  * schemas in one database wait for each other, which costs nobody anything. */
@@ -14,32 +15,26 @@
 
 static pawl_status take_lock(struct pawl__pg *pg, pawl_error *reterr)
 {
-    static const struct pawl__pg_statement statement = {
-        .sql = "SELECT true FROM pg_advisory_xact_lock($1)",
-        .params = "i",
-        .columns = "b",
-    };
-    pawl_status status =
-        pawl__pg_query(pg, &statement, PG_ARGS(pawl__pg_i64(MIGRATE_LOCK)), NULL, reterr);
+    pawl_status status = pawl__pg_query(pg,
+                                        &pawl__store_pg_statements[STORE_PG_MIGRATE_LOCK],
+                                        PG_ARGS(pawl__pg_i64(MIGRATE_LOCK)),
+                                        NULL,
+                                        reterr);
 
     return status == PAWL_BUSY
                ? pawl__fail_context(reterr, status, "another process is migrating this database")
                : status;
 }
 
-/* Asked first: CREATE SCHEMA IF NOT EXISTS wants the right to create one even when it is there, and
- * an administrator may have made it for a user without that right. */
 static pawl_status has_schema(struct pawl__pg *pg, bool *ret_has, pawl_error *reterr)
 {
-    static const struct pawl__pg_statement statement = {
-        .sql = "SELECT true FROM pg_namespace WHERE nspname = $1",
-        .params = "t",
-        .columns = "b",
-    };
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
 
-    TRY(pawl__pg_query(
-        pg, &statement, PG_ARGS(pawl__pg_text(pawl_view_of(pg->namespace))), &rows, reterr));
+    TRY(pawl__pg_query(pg,
+                       &pawl__store_pg_statements[STORE_PG_HAS_SCHEMA],
+                       PG_ARGS(pawl__pg_text(pawl_view_of(pg->namespace))),
+                       &rows,
+                       reterr));
     *ret_has = rows.count == 1;
     return PAWL_OK;
 }
@@ -52,7 +47,7 @@ static pawl_status create_schema(struct pawl__pg *pg, pawl_error *reterr)
     if (quoted == NULL) {
         return pawl__fail(reterr, PAWL_INVALID, "schema '%s' is no name", pg->namespace);
     }
-    pawl__buf_add_format(&sql, "CREATE SCHEMA %s", quoted);
+    pawl__buf_add_format(&sql, "CREATE SCHEMA %s", quoted); /* no parameter can be a name */
     PQfreemem(quoted);
     TRY(pawl__buf_check(&sql, "CREATE SCHEMA", reterr));
     pawl_status status = pawl__pg_simple(pg, sql.data, reterr);
@@ -77,19 +72,15 @@ static pawl_status migrate_begin(void *store, pawl_error *reterr)
     return status;
 }
 
-/* The server says of a table in a schema that one may not use that it does not exist. */
 static pawl_status has_table(struct pawl__pg *pg, bool *ret_has, pawl_error *reterr)
 {
-    static const struct pawl__pg_statement statement = {
-        .sql = "SELECT has_schema_privilege(schemaname, 'USAGE') FROM pg_tables"
-               " WHERE schemaname = $1 AND tablename = 'schema_version'",
-        .params = "t",
-        .columns = "b",
-    };
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
 
-    TRY(pawl__pg_query(
-        pg, &statement, PG_ARGS(pawl__pg_text(pawl_view_of(pg->namespace))), &rows, reterr));
+    TRY(pawl__pg_query(pg,
+                       &pawl__store_pg_statements[STORE_PG_HAS_VERSIONS],
+                       PG_ARGS(pawl__pg_text(pawl_view_of(pg->namespace))),
+                       &rows,
+                       reterr));
     *ret_has = rows.count == 1;
     return *ret_has && !pawl__pg_get_bool(&rows, 0, 0)
                ? pawl__fail(reterr,
@@ -133,12 +124,6 @@ static pawl_status migrate_each(void *store,
                                 void *context,
                                 pawl_error *reterr)
 {
-    static const struct pawl__pg_statement statement = {
-        .sql = "SELECT component, version, migration::bigint, name FROM schema_version"
-               " WHERE component = $1 ORDER BY migration",
-        .params = "t",
-        .columns = "ttit",
-    };
     struct pawl__pg *pg = store;
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
     bool has = false;
@@ -148,8 +133,11 @@ static pawl_status migrate_each(void *store,
     if (status != PAWL_OK || !has) {
         return status;
     }
-    status = pawl__pg_query(
-        pg, &statement, PG_ARGS(pawl__pg_text(pawl_view_of(component))), &rows, reterr);
+    status = pawl__pg_query(pg,
+                            &pawl__store_pg_statements[STORE_PG_VERSIONS],
+                            PG_ARGS(pawl__pg_text(pawl_view_of(component))),
+                            &rows,
+                            reterr);
     for (size_t i = 0; i < rows.count && status == PAWL_OK; i++) {
         status = visit_row(&rows, i, visit, context, reterr);
     }
@@ -165,14 +153,8 @@ static pawl_status migrate_record(void *store,
                                   const struct pawl__schema_row *row,
                                   pawl_error *reterr)
 {
-    static const struct pawl__pg_statement statement = {
-        .sql = "INSERT INTO schema_version (component, version, migration, name, applied_at)"
-               " VALUES ($1, $2, $3, $4, $5::timestamptz)", /* the session's zone is UTC */
-        .params = "ttitt",
-    };
-
     return pawl__pg_query(store,
-                          &statement,
+                          &pawl__store_pg_statements[STORE_PG_ADD_VERSION],
                           PG_ARGS(pawl__pg_text(pawl_view_of(row->component)),
                                   pawl__pg_text(pawl_view_of(row->version)),
                                   pawl__pg_i64(row->migration),
@@ -185,10 +167,7 @@ static pawl_status migrate_record(void *store,
 DEFINE_MIGRATE_METHODS(struct pawl__pg, pawl__pg_commit, pawl__pg_rollback, options.clock)
 
 const struct pawl__migrate_ops pawl__pg_migrate_ops = {
-    .table_sql = "CREATE TABLE IF NOT EXISTS schema_version ("
-                 " component TEXT NOT NULL, version TEXT NOT NULL, migration INTEGER NOT NULL,"
-                 " name TEXT NOT NULL, applied_at TIMESTAMPTZ NOT NULL DEFAULT now(),"
-                 " PRIMARY KEY (component, migration))",
+    .table_sql = pawl__store_pg_version_table,
     .begin = migrate_begin,
     .each = migrate_each,
     .exec = migrate_exec,

@@ -6,6 +6,8 @@
 #include "base/core/error.h"
 #include "base/log/log.h"
 #include "base/os/clock.h"
+#include "store/postgres/internal.h"
+#include "store/postgres/statements.h"
 
 enum {
     CONNECTIONS_DEFAULT = 8,
@@ -77,18 +79,13 @@ void pawl__pg_store_done(struct pawl__pg_store *store)
 
 /* --- set-up --- */
 
-enum { SETUP_ENCODING };
-
-static const struct pawl__pg_statement setup_statements[] = {
-    [SETUP_ENCODING] = { "SELECT current_setting('server_encoding')", NULL, "t" },
-};
-
 /* In another encoding the server would refuse some texts and change others. */
 static pawl_status check_encoding(struct pawl__pg *pg, const char *who, pawl_error *reterr)
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
 
-    TRY(pawl__pg_exec(pg, SETUP_ENCODING, PG_NO_ARGS, &rows, reterr));
+    TRY(pawl__pg_query(
+        pg, &pawl__store_pg_statements[STORE_PG_ENCODING], PG_NO_ARGS, &rows, reterr));
     pawl_view encoding = pawl__pg_get_text(&rows, 0, 0);
     return pawl__view_is(encoding, "UTF8") ? PAWL_OK
                                            : pawl__fail(reterr,
@@ -142,8 +139,8 @@ pawl_status pawl__pg_store_set_up(struct pawl__pg_store *store,
     AUTO(pawl__pg_close_p) struct pawl__pg *pg = NULL;
     struct pawl__pg_options options = store->options;
 
-    options.statements = setup_statements;
-    options.statement_count = COUNT_OF(setup_statements);
+    options.statements = NULL; /* the tables that they name may not be there yet */
+    options.statement_count = 0;
     TRY(pawl__pg_open(store->url, &options, &pg, reterr));
     if (setup->warning != NULL) {
         warn_of_losses(pawl__pg_server_of(pg), setup->warning);

@@ -4,6 +4,7 @@
  * COLUMN, which writes into this text, is told from a column or a constraint of ours that was changed.
  * What SQLite makes of the added pieces then decides whether they can refuse or change what is written. */
 #include "store/sqlite/internal.h"
+#include "store/sqlite/statements.h"
 
 #include <string.h>
 
@@ -70,21 +71,13 @@ bool pawl__sqlite_has_pieces(pawl_view expected, pawl_view found, size_t *ret_mo
 
 /* --- what SQLite makes of it --- */
 
-/* First the columns, then what a column may not bring: a value that our INSERT would have to give, a
- * key, a row elsewhere that takes ours along when it goes. */
-static const char shape_sql[] =
-    "SELECT (SELECT count(*) FROM pragma_table_xinfo(?1)),"
-    " (SELECT count(*) FROM pragma_table_xinfo(?1) WHERE \"notnull\" AND dflt_value IS NULL),"
-    " (SELECT count(*) FROM pragma_table_xinfo(?1) WHERE pk > 0),"
-    " (SELECT count(*) FROM pragma_index_list(?1) WHERE \"unique\" AND origin <> 'c'),"
-    " (SELECT count(*) FROM pragma_foreign_key_list(?1))";
-
-enum { SHAPE_COLUMNS, SHAPE_SIZE = 5 };
+enum { SHAPE_COLUMNS, SHAPE_SIZE = 5 }; /* table_shape */
 
 static int read_shape(sqlite3 *native, pawl_view table, sqlite3_int64 ret_shape[SHAPE_SIZE])
 {
     sqlite3_stmt *stmt = NULL;
-    int rc = sqlite3_prepare_v2(native, shape_sql, -1, &stmt, NULL);
+    int rc = sqlite3_prepare_v2(
+        native, pawl__store_sql_statements[STORE_SQL_TABLE_SHAPE], -1, &stmt, NULL);
 
     if (rc == SQLITE_OK) {
         rc = sqlite3_bind_text64(stmt, 1, table.data, table.len, SQLITE_STATIC, SQLITE_UTF8);

@@ -12,6 +12,7 @@
 #include "base/core/error.h"
 #include "base/os/failpoint.h"
 #include "base/os/fs.h"
+#include "store/sqlite/statements.h"
 
 enum { BACKUP_STEP_PAGES = 256 };
 
@@ -150,7 +151,8 @@ static pawl_status copy_snapshot(struct pawl__sqlite *db,
 {
     TRY(pawl__sqlite_begin(db, PAWL__SQLITE_DEFERRED, reterr));
     /* BEGIN alone takes no snapshot; the first read does. */
-    pawl_status status = pawl__sqlite_exec(db, "SELECT count(*) FROM sqlite_schema", reterr);
+    pawl_status status =
+        pawl__sqlite_exec(db, pawl__store_sql_statements[STORE_SQL_COUNT_OBJECTS], reterr);
     if (status == PAWL_OK) {
         status = copy_into(db, target, options, reterr);
     }

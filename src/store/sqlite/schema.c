@@ -4,22 +4,7 @@
 #include <limits.h>
 
 #include "base/core/error.h"
-
-static const char table_sql[] = "CREATE TABLE IF NOT EXISTS schema_version ("
-                                " component TEXT NOT NULL,"
-                                " version TEXT NOT NULL,"
-                                " migration INTEGER NOT NULL,"
-                                " name TEXT NOT NULL,"
-                                " applied_at TEXT NOT NULL,"
-                                " PRIMARY KEY (component, migration)"
-                                ") WITHOUT ROWID";
-static const char exists_sql[] =
-    "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_version'";
-static const char each_sql[] = "SELECT version, migration, name FROM schema_version"
-                               " WHERE component = ?1 ORDER BY migration";
-static const char record_sql[] =
-    "INSERT INTO schema_version (component, version, migration, name, applied_at)"
-    " VALUES (?1, ?2, ?3, ?4, ?5)";
+#include "store/sqlite/statements.h"
 
 static pawl_status schema_begin(void *store, pawl_error *reterr)
 {
@@ -30,7 +15,8 @@ static pawl_status has_table(struct pawl__sqlite *db, bool *ret_has, pawl_error 
 {
     AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
 
-    TRY(pawl__sqlite_prepare_once(db, exists_sql, &stmt, reterr));
+    TRY(pawl__sqlite_prepare_once(
+        db, pawl__store_sql_statements[STORE_SQL_HAS_VERSIONS], &stmt, reterr));
     return pawl__sqlite_next(&stmt, ret_has, reterr);
 }
 
@@ -51,7 +37,7 @@ pawl_status pawl__sqlite_refuse_unrecorded(struct pawl__sqlite *db,
     TRY(has_table(db, &row, reterr));
     if (row) {
         TRY(pawl__sqlite_prepare_once(
-            db, "SELECT component FROM schema_version LIMIT 1", &stmt, reterr));
+            db, pawl__store_sql_statements[STORE_SQL_ANY_COMPONENT], &stmt, reterr));
         TRY(pawl__sqlite_next(&stmt, &row, reterr));
     }
     return row ? pawl__fail_advised(reterr,
@@ -98,7 +84,8 @@ static pawl_status schema_each(void *store,
     if (!more) {
         return PAWL_OK;
     }
-    TRY(pawl__sqlite_prepare_once(store, each_sql, &stmt, reterr));
+    TRY(pawl__sqlite_prepare_once(
+        store, pawl__store_sql_statements[STORE_SQL_VERSIONS], &stmt, reterr));
     pawl__sqlite_bind_text(&stmt, 1, pawl_view_of(component));
     TRY(pawl__sqlite_next(&stmt, &more, reterr));
     while (more) {
@@ -125,7 +112,8 @@ static pawl_status schema_record(void *store,
 {
     AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
 
-    TRY(pawl__sqlite_prepare_once(store, record_sql, &stmt, reterr));
+    TRY(pawl__sqlite_prepare_once(
+        store, pawl__store_sql_statements[STORE_SQL_ADD_VERSION], &stmt, reterr));
     pawl__sqlite_bind_text(&stmt, 1, pawl_view_of(row->component));
     pawl__sqlite_bind_text(&stmt, 2, pawl_view_of(row->version));
     pawl__sqlite_bind_i64(&stmt, 3, row->migration);
@@ -137,7 +125,7 @@ static pawl_status schema_record(void *store,
 DEFINE_MIGRATE_METHODS(struct pawl__sqlite, pawl__sqlite_commit, pawl__sqlite_rollback, clock)
 
 const struct pawl__migrate_ops pawl__sqlite_migrate_ops = {
-    .table_sql = table_sql,
+    .table_sql = pawl__store_sql_version_table,
     .begin = schema_begin,
     .each = schema_each,
     .exec = schema_exec,

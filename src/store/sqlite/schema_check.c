@@ -15,17 +15,9 @@
 #include "base/core/buf.h"
 #include "base/core/error.h"
 #include "base/core/sha256.h"
+#include "store/sqlite/statements.h"
 
 enum { SQL_BYTES_MAX = 1 << 20 };
-
-/* sqlite_schema keeps the text of a statement. Tables first: what is missing with one is named by it.
- * Neither SQLite's own tables nor the runner's, which is made before any migration, are of a schema. A
- * trigger of such a name is no less a trigger. */
-static const char objects_sql[] =
-    "SELECT CASE type WHEN 'table' THEN '0' WHEN 'index' THEN '1' ELSE type END, name, tbl_name, "
-    "sql,"
-    " type FROM sqlite_schema WHERE sql IS NOT NULL AND (type NOT IN ('table', 'index')"
-    " OR (name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name <> 'schema_version')) ORDER BY 1, 2";
 
 /* Comments and white space say nothing: a migration may be explained better later. */
 static void add_essence(struct pawl__buf *essence, pawl_view sql)
@@ -112,7 +104,8 @@ static int next(struct objects *objects)
 
 static int start(struct objects *objects, sqlite3 *native)
 {
-    int rc = sqlite3_prepare_v2(native, objects_sql, -1, &objects->stmt, NULL);
+    int rc = sqlite3_prepare_v2(
+        native, pawl__store_sql_statements[STORE_SQL_OBJECTS], -1, &objects->stmt, NULL);
 
     return rc == SQLITE_OK ? next(objects) : rc;
 }
@@ -145,10 +138,9 @@ static int compare(const struct objects *expected, const struct objects *found)
 
 static pawl_status is_ours(sqlite3 *expected, pawl_view table, bool *ret_ours)
 {
-    static const char sql[] =
-        "SELECT 1 FROM sqlite_schema WHERE type IN ('table', 'view') AND name = ?1 COLLATE NOCASE";
     AUTO(finalize) struct objects found = { NULL, false };
-    int rc = sqlite3_prepare_v2(expected, sql, -1, &found.stmt, NULL);
+    int rc = sqlite3_prepare_v2(
+        expected, pawl__store_sql_statements[STORE_SQL_HAS_OBJECT], -1, &found.stmt, NULL);
 
     if (rc == SQLITE_OK) {
         rc = sqlite3_bind_text64(found.stmt, 1, table.data, table.len, SQLITE_STATIC, SQLITE_UTF8);

@@ -16,6 +16,7 @@
 #include "base/os/failpoint.h"
 #include "base/os/fs.h"
 #include "base/thread/thread.h"
+#include "store/sqlite/statements.h"
 
 #define BUSY_NAP_NS_MAX (50 * NS_PER_MS)
 
@@ -220,7 +221,8 @@ static pawl_status identify(struct pawl__sqlite *db,
     *ret_new = false;
     /* In this order: another process that is creating the store sets the mark before it makes the
      * first table, so a table is never seen without the mark. */
-    TRY(pawl__sqlite_query_i64(db, "SELECT count(*) FROM sqlite_schema", &objects, reterr));
+    TRY(pawl__sqlite_query_i64(
+        db, pawl__store_sql_statements[STORE_SQL_COUNT_OBJECTS], &objects, reterr));
     TRY(pawl__sqlite_query_i64(db, "PRAGMA application_id", &id, reterr));
     *ret_objects = objects;
     if (id == options->application_id) {
