@@ -12,7 +12,7 @@ static pawl_status open_directory(const struct pawl__location *location,
                                   void *ret_store,
                                   pawl_error *reterr)
 {
-    pawl_status status = pawl__app_rocksdb_open(location, setup, ret_store, reterr);
+    pawl_status status = pawl__app_store_make(location, setup, ret_store, reterr);
 
     return status == PAWL_OK ? status
                              : pawl__fail_context(reterr, status, "open '%s'", location->path);
@@ -26,9 +26,9 @@ pawl_status pawl__app_store_open(const char *location,
     static const struct pawl__backends backends = {
         .what = "an application",
         .parse = pawl__location_parse_app,
-        .at = { [PAWL__AT_MEMORY] = pawl__app_memory_open,
+        .at = { [PAWL__AT_MEMORY] = pawl__app_store_make,
                 [PAWL__AT_DIRECTORY] = open_directory,
-                [PAWL__AT_POSTGRES] = pawl__app_postgres_open },
+                [PAWL__AT_POSTGRES] = pawl__app_store_make },
     };
 
     return pawl__open_backend(&backends, location, NULL, options, ret_store, reterr);
@@ -43,12 +43,17 @@ pawl_status pawl__app_store_flush_last(struct app_store *store,
                : store->ops->flush_last(store, deadline_ns, reterr);
 }
 
-pawl_status pawl__app_store_make(const struct app_store_ops *ops,
-                                 const struct pawl__location *location,
+pawl_status pawl__app_store_make(const struct pawl__location *location,
                                  const void *setup,
                                  void *ret_store,
                                  pawl_error *reterr)
 {
+    static const struct app_store_ops *const stores[PAWL__SCHEMES] = {
+        [PAWL__AT_MEMORY] = &pawl__app_memory_ops,
+        [PAWL__AT_DIRECTORY] = &pawl__app_rocksdb_ops,
+        [PAWL__AT_POSTGRES] = &pawl__app_postgres_ops,
+    };
+    const struct app_store_ops *ops = stores[location->scheme];
     AUTO(pawl__app_store_close_p) struct app_store *store = calloc(1, ops->size);
 
     if (store == NULL) {
@@ -62,8 +67,10 @@ pawl_status pawl__app_store_make(const struct app_store_ops *ops,
 
 void pawl__app_store_close(struct app_store *store)
 {
-    if (store != NULL) {
+    if (store != NULL && store->ops->close != NULL) {
         store->ops->close(store);
+    } else {
+        free(store);
     }
 }
 

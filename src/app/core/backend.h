@@ -117,7 +117,8 @@ struct app_store_ops {
                         const struct pawl__location *location,
                         const struct app_store_options *options,
                         pawl_error *reterr);
-    void (*close)(struct app_store *store); /* also after an open that failed */
+    /* Also after an open that failed. NULL: there is nothing but its memory. */
+    void (*close)(struct app_store *store);
 
     /* From any thread: calls under way and later ones end soon, for good. NULL: they do anyway. */
     void (*interrupt)(struct app_store *store);
@@ -164,10 +165,13 @@ PAWL_MUST_USE pawl_status pawl__app_store_flush_last(struct app_store *store, /*
 void pawl__app_store_close(struct app_store *store); /* NULL is fine */
 DEFINE_AUTO(struct app_store *, pawl__app_store_close)
 
-/* Their setup is a struct app_store_options. */
-PAWL_MUST_USE pawl__backend_open pawl__app_memory_open;
-PAWL_MUST_USE pawl__backend_open pawl__app_rocksdb_open;
-PAWL_MUST_USE pawl__backend_open pawl__app_postgres_open;
+extern const struct app_store_ops pawl__app_memory_ops;
+extern const struct app_store_ops pawl__app_rocksdb_ops;
+extern const struct app_store_ops pawl__app_postgres_ops;
+
+/* Makes a store of ops->size zero bytes for the scheme of the location, and opens it. The setup is a
+ * struct app_store_options. */
+PAWL_MUST_USE pawl__backend_open pawl__app_store_make;
 
 /* Calls `visitor` with the name of every application in the database, in order. */
 PAWL_MUST_USE pawl_status pawl__app_postgres_list(const char *url,
@@ -195,13 +199,6 @@ PAWL_MUST_USE pawl_status pawl__app_store_walk(struct app_store *store,
                                                const struct app_range *range,
                                                app_entry_visitor visitor,
                                                void *context,
-                                               pawl_error *reterr);
-
-/* For backends: makes an empty store of ops->size bytes and opens it. */
-PAWL_MUST_USE pawl_status pawl__app_store_make(const struct app_store_ops *ops,
-                                               const struct pawl__location *location,
-                                               const void *setup,
-                                               void *ret_store,
                                                pawl_error *reterr);
 
 /* For backends: a copy of what a look-up found; NULL: nothing. */

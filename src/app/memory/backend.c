@@ -228,7 +228,7 @@ static pawl_status open_memory(struct app_store *store,
     return PAWL_OK;
 }
 
-static const struct app_store_ops memory_ops = {
+const struct app_store_ops pawl__app_memory_ops = {
     .size = sizeof(struct memory),
     .open = open_memory,
     .close = close_memory,
@@ -238,11 +238,3 @@ static const struct app_store_ops memory_ops = {
     .read_anchor = read_anchor,
     .write_anchor = write_anchor,
 };
-
-pawl_status pawl__app_memory_open(const struct pawl__location *location,
-                                  const void *setup,
-                                  void *ret_store,
-                                  pawl_error *reterr)
-{
-    return pawl__app_store_make(&memory_ops, location, setup, ret_store, reterr);
-}

@@ -347,7 +347,7 @@ static pawl_status open_store(struct app_store *store,
     return connect_all(self, &options, reterr);
 }
 
-static const struct app_store_ops postgres_ops = {
+const struct app_store_ops pawl__app_postgres_ops = {
     .size = sizeof(struct app_postgres),
     .open = open_store,
     .close = close_store,
@@ -358,11 +358,3 @@ static const struct app_store_ops postgres_ops = {
     .read_anchor = pawl__app_pg_read_anchor,
     .write_anchor = pawl__app_pg_write_anchor,
 };
-
-pawl_status pawl__app_postgres_open(const struct pawl__location *location,
-                                    const void *setup,
-                                    void *ret_store,
-                                    pawl_error *reterr)
-{
-    return pawl__app_store_make(&postgres_ops, location, setup, ret_store, reterr);
-}

@@ -282,7 +282,7 @@ static pawl_status open_store(struct app_store *store,
     return open_engine(self, options, reterr);
 }
 
-static const struct app_store_ops rocksdb_ops = {
+const struct app_store_ops pawl__app_rocksdb_ops = {
     .size = sizeof(struct rocksdb_store),
     .open = open_store,
     .close = close_store,
@@ -294,11 +294,3 @@ static const struct app_store_ops rocksdb_ops = {
     .write_anchor = write_anchor,
     .check_neighbours = check_neighbours,
 };
-
-pawl_status pawl__app_rocksdb_open(const struct pawl__location *location,
-                                   const void *setup,
-                                   void *ret_store,
-                                   pawl_error *reterr)
-{
-    return pawl__app_store_make(&rocksdb_ops, location, setup, ret_store, reterr);
-}

@@ -123,7 +123,7 @@ static pawl_status read_id(const char *path, uint32_t *ret_id, pawl_error *reter
     };
     struct app_key_parts parts = { .app = 0 };
 
-    TRY(pawl__app_rocksdb_open(&location, &options, &store, reterr));
+    TRY(pawl__app_store_make(&location, &options, &store, reterr));
     TRY(pawl__app_store_scan(store, &range, &page, reterr));
     if (page.count > 0 && !pawl__app_key_parse(APP_META, page.entries[0].key, &parts)) {
         return pawl__fail(reterr, PAWL_CORRUPT, "the key of its descriptor is none");
