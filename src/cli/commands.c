@@ -43,10 +43,7 @@ static const struct pawl__cli_command root = {
 static const enum pawl__setting_id shown_settings[] = { PAWL__DATA, PAWL__LOG_LEVEL };
 
 static const struct pawl__cli_flag own_flags[] = {
-    { .name = "config",
-      .value = "FILE",
-      .help = "Read the settings from this file.",
-      .kind = VALUE_FILE },
+    FLAG("config", "FILE", "Read the settings from this file.", .kind = VALUE_FILE),
     { .name = "json", .help = "Print JSON, one object per line." },
     { .name = "help", .letter = 'h', .help = "Explain the command and do nothing." },
     { .name = "version", .help = "Print the version and that of every part, and do nothing." },

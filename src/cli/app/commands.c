@@ -82,10 +82,10 @@ const struct pawl__cli_command pawl__cli_cmd_app_create = {
         "number is used already, 1 only an event, 2 neither. It cannot be changed afterwards. "
         "Creating the same application again is fine; with another descriptor it is a conflict, "
         "exit code 4.",
-    .flags = FLAGS({ .name = "descriptor",
-                     .value = "JSON",
-                     .help = "What the application is; @FILE reads a file, - standard input.",
-                     .required = true }),
+    .flags = FLAGS(FLAG("descriptor",
+                        "JSON",
+                        "What the application is; @FILE reads a file, - standard input.",
+                        .required = true)),
     .examples = EXAMPLES(TESTED(APP_EXAMPLE_CREATE, "the least")),
     .run = create_run,
 };

@@ -274,9 +274,7 @@ const struct pawl__cli_command pawl__cli_cmd_app_exec = {
         "for each workspace in their order. When one is refused, some after it may have been "
         "executed; the same input again finds them by their keys. A line without a key waits for "
         "those before it.",
-    .flags = FLAGS({ .name = "command",
-                     .value = "JSON",
-                     .help = "The command; @FILE reads a file, - standard input." }),
+    .flags = FLAGS(FLAG("command", "JSON", "The command; @FILE reads a file, - standard input.")),
     .operands = OPERANDS(APP_OPERAND),
     .examples = EXAMPLES(TESTED(APP_EXAMPLE_CREATE " && " APP_EXAMPLE_EXEC, "one command")),
     .run = exec_run,

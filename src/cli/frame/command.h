@@ -6,12 +6,8 @@
  *     static const struct pawl__cli_command list = {
  *         .name = "list",
  *         .summary = "list failed events, newest first",
- *         .flags = FLAGS({ .name = "status",
- *                          .value = "STATUS",
- *                          .help = "Only these.",
- *                          .choices = CHOICES("pending", "resolved") }),
- *         .examples = EXAMPLES({ .line = "pawl failed list --status pending",
- *                                .says = "what waits for a person" }),
+ *         .flags = FLAGS(FLAG("status", "STATUS", "Only these.", .choices = STATUSES)),
+ *         .examples = EXAMPLES(TESTED("pawl failed list --status pending", "what waits for a person")),
  *         .run = list_run,
  *     };
  *     const struct pawl__cli_command pawl__cli_cmd_failed = {
@@ -93,6 +89,11 @@ struct pawl__cli_command {
 
 #define COMMANDS(...) ((const struct pawl__cli_command *const[]){ __VA_ARGS__, NULL })
 #define FLAGS(...) ((const struct pawl__cli_flag[]){ __VA_ARGS__, { .name = NULL } })
+/* A flag with a value; its help, and what else there is to say of it, follow. */
+#define FLAG(flag, called, ...)                                \
+    {                                                          \
+        .name = (flag), .value = (called), .help = __VA_ARGS__ \
+    }
 /* A flag whose value is a whole number from `least` to `most`; its help, letter, fallback follow. */
 #define NUMBER_FLAG(flag, called, least, most, ...)                                             \
     {                                                                                           \

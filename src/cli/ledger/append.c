@@ -449,20 +449,17 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_append = {
         "leave it out; a later one without it is refused, and the message names the number. All of "
         "these are exit code 4.",
     .flags = FLAGS(
-        { .name = "id",
-          .value = "ID",
-          .help =
-              "Of the event, up to 200 bytes; 'new' makes a random one, which no retry finds." },
-        { .name = "run", .value = "RUN", .help = "The run it belongs to." },
+        FLAG("id",
+             "ID",
+             "Of the event, up to 200 bytes; 'new' makes a random one, which no retry finds."),
+        FLAG("run", "RUN", "The run it belongs to."),
         NUMBER_FLAG("turn", "N", 0, INT64_MAX, .help = "The turn of the run."),
-        { .name = "kind", .value = "KIND", .help = "What happened." },
-        { .name = "actor", .value = "ACTOR", .help = "Who did it." },
-        { .name = "payload",
-          .value = "JSON",
-          .help = "What it says; @FILE reads a file, - standard input." },
+        FLAG("kind", "KIND", "What happened."),
+        FLAG("actor", "ACTOR", "Who did it."),
+        FLAG("payload", "JSON", "What it says; @FILE reads a file, - standard input."),
         NUMBER_FLAG(
             "schema-version", "N", 1, INT32_MAX, .help = "Of the payload.", .fallback = "1"),
-        { .name = "created-at", .value = "TIME", .help = "When; now if it is left out." },
+        FLAG("created-at", "TIME", "When; now if it is left out."),
         NUMBER_FLAG("attempt", "N", 1, UINT32_MAX, .help = "Append to this attempt at the turn."),
         NUMBER_FLAG(
             "ordinal",

@@ -13,10 +13,10 @@ const struct pawl__cli_command pawl__cli_cmd_ledger = {
         "postgres://USER@HOST/DB. Without it, it is ledger.sqlite in the directory of --data; "
         "without that, the database of DATABASE_URL; and without that, ledger.sqlite in the data "
         "directory of the settings.",
-    .flags = FLAGS({ .name = "ledger",
-                     .value = "LOCATION",
-                     .help = "Which ledger: a path, sqlite:PATH or postgres://...",
-                     .kind = VALUE_FILE }),
+    .flags = FLAGS(FLAG("ledger",
+                        "LOCATION",
+                        "Which ledger: a path, sqlite:PATH or postgres://...",
+                        .kind = VALUE_FILE)),
     .when_damaged =
         "to see what is damaged, run `pawl ledger verify`; to go back to the newest good "
         "snapshot, run `pawl ledger restore DIR`",

@@ -74,14 +74,14 @@ void pawl__cli_event_free_p(pawl_event **event);
                 .fallback = "0")
 
 /* The flags of every verb that takes some of the events. */
-#define LEDGER_FILTER_FLAGS                                                                    \
-    { .name = "run", .value = "RUN", .help = "Only events of this run." },                     \
-        { .name = "kind", .value = "KIND", .help = "Only events of this kind." },              \
-        { .name = "actor", .value = "ACTOR", .help = "Only events of this actor." },           \
-        { .name = "turn", .value = "N", .help = "Only this turn; N..M for several." },         \
-        { .name = "since", .value = "TIME", .help = "Only from this time on; 1h means ago." }, \
-    {                                                                                          \
-        .name = "until", .value = "TIME", .help = "Only before this time; 1h means ago."       \
+#define LEDGER_FILTER_FLAGS                                                              \
+    FLAG("run", "RUN", "Only events of this run."),                                      \
+        FLAG("kind", "KIND", "Only events of this kind."),                               \
+        FLAG("actor", "ACTOR", "Only events of this actor."),                            \
+        FLAG("turn", "N", "Only this turn; N..M for several."),                          \
+        FLAG("since", "TIME", "Only from this time on; 1h means ago."),                  \
+    {                                                                                    \
+        .name = "until", .value = "TIME", .help = "Only before this time; 1h means ago." \
     }
 
 /* What those flags say. The texts are the arguments'. */

@@ -257,11 +257,11 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_restore = {
         "holds for a --tail that is shorter than its anchor says. How many events are lost is then "
         "said on standard error, and with --json as 'lost'.",
     .flags = FLAGS(
-        { .name = "to", .value = "FILE", .help = "The new file.", .kind = VALUE_FILE },
-        { .name = "tail",
-          .value = "LOCATION",
-          .help = "A ledger that has the events after the snapshot.",
-          .kind = VALUE_FILE },
+        FLAG("to", "FILE", "The new file.", .kind = VALUE_FILE),
+        FLAG("tail",
+             "LOCATION",
+             "A ledger that has the events after the snapshot.",
+             .kind = VALUE_FILE),
         { .name = "accept-older", .help = "Restore what is left when newer events are damaged." }),
     .operands =
         OPERANDS({ .name = "SNAPSHOT",

@@ -185,7 +185,7 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_turns = {
     .summary = "list the attempts of every turn",
     .description = "Prints every attempt at every turn, in the order in which they began: open, "
                    "committed or abandoned, and the offsets of its first and last event.",
-    .flags = FLAGS({ .name = "run", .value = "RUN", .help = "Only turns of this run." }),
+    .flags = FLAGS(FLAG("run", "RUN", "Only turns of this run.")),
     .examples = EXAMPLES(TESTED("pawl ledger turn begin --data ./data --run village --turn 1 && "
                                 "pawl ledger turns --data ./data",
                                 "which turns are open?")),

@@ -80,10 +80,10 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_export = {
         "is new, and complete when it has its name. Without FILE, or with '-', JSON lines go to "
         "standard output. Imported into an empty ledger, the export of a whole one gives the same "
         "offsets and hashes.",
-    .flags = FLAGS({ .name = "format",
-                     .value = "FORMAT",
-                     .help = "How; by the name of the file if it is left out.",
-                     .choices = CHOICES("jsonl", "parquet") },
+    .flags = FLAGS(FLAG("format",
+                        "FORMAT",
+                        "How; by the name of the file if it is left out.",
+                        .choices = CHOICES("jsonl", "parquet")),
                    LEDGER_FILTER_FLAGS),
     .operands = OPERANDS({ .name = "FILE",
                            .help = "Where to; '-' is standard output.",
@@ -187,10 +187,10 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_import = {
         "What is there already is counted as a duplicate, so an import that stopped is simply "
         "started again. An error names the line, row or offset; everything before it was "
         "appended.",
-    .flags = FLAGS({ .name = "format",
-                     .value = "FORMAT",
-                     .help = "What the file is; seen from it if it is left out.",
-                     .choices = CHOICES("jsonl", "parquet", "seed") }),
+    .flags = FLAGS(FLAG("format",
+                        "FORMAT",
+                        "What the file is; seen from it if it is left out.",
+                        .choices = CHOICES("jsonl", "parquet", "seed"))),
     .operands = OPERANDS({ .name = "FILE", .help = "'-' is standard input.", .kind = VALUE_FILE }),
     .examples = EXAMPLES(TESTED(LEDGER_EXAMPLE_APPEND
                                 "pawl ledger export --data ./data | pawl ledger import "

@@ -119,10 +119,8 @@ static const struct pawl__cli_command turn_abandon = {
     .summary = "end an attempt: it does not count",
     .description = "Its events stay in the log, and replay leaves them out. Exit code 4 when "
                    "another attempt has begun.",
-    .flags = FLAGS(RUN_FLAG,
-                   TURN_FLAG,
-                   ATTEMPT_FLAG,
-                   { .name = "reason", .value = "TEXT", .help = "For people who read the log." }),
+    .flags = FLAGS(
+        RUN_FLAG, TURN_FLAG, ATTEMPT_FLAG, FLAG("reason", "TEXT", "For people who read the log.")),
     .examples = EXAMPLES(
         TESTED(BEGIN " && pawl ledger turn abandon" WITH " --reason 'no quorum'", "give it up")),
     .run = abandon_run,

@@ -114,12 +114,9 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_verify = {
         "says "
         "so: a tail that was cut off would not show then. That alone is no error.\n\n"
         "Ctrl-C stops it and prints how far it came, for --resume.",
-    .flags = FLAGS({ .name = "expect",
-                     .value = "OFFSET:HASH",
-                     .help = "A head from earlier that must be part of the chain." },
-                   { .name = "resume",
-                     .value = "OFFSET:HASH",
-                     .help = "Resume after this head, which was verified before." }),
+    .flags =
+        FLAGS(FLAG("expect", "OFFSET:HASH", "A head from earlier that must be part of the chain."),
+              FLAG("resume", "OFFSET:HASH", "Resume after this head, which was verified before.")),
     .examples =
         EXAMPLES(TESTED(LEDGER_EXAMPLE_APPEND "pawl ledger verify --data ./data", "everything"),
                  { .line = "pawl ledger verify --data ./data --expect 12:2c26b46b68ffc68ff99b"

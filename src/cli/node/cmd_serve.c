@@ -280,10 +280,10 @@ const struct pawl__cli_command pawl__cli_cmd_serve = {
         "server.stop_timeout at the longest. Killing it loses nothing that was answered; whoever "
         "got no answer sends the command again, with the same key.\n\n" APP_WHERE,
     .flags =
-        FLAGS({ .name = "listen",
-                .value = "ADDRESS",
-                .help = "Where to listen, instead of server.listen: 127.0.0.1:8470, "
-                        "[::1]:8470; port 0 is a free one." },
+        FLAGS(FLAG("listen",
+                   "ADDRESS",
+                   "Where to listen, instead of server.listen: 127.0.0.1:8470, "
+                   "[::1]:8470; port 0 is a free one."),
               { .name = "unsafe-plain", .help = "Let other machines send tokens without TLS." },
               APP_FLAG),
     .examples =

@@ -107,14 +107,14 @@ static const struct pawl__cli_command create = {
         "Prints the token alone on a line. Only its hash is stored: it cannot be shown again. "
         "From the first token on, a node asks every request for one, also on this machine: send it "
         "as the header 'Authorization: Bearer TOKEN'. A node that runs knows it at once.",
-    .flags = FLAGS({ .name = "scope",
-                     .value = "SCOPE",
-                     .help = "What it allows, each also what those before it do.",
-                     .choices = CHOICES("read", "write", "admin"),
-                     .required = true },
-                   { .name = "expires",
-                     .value = "DURATION",
-                     .help = "It is good for so long, say 30d; without it until it is revoked." }),
+    .flags = FLAGS(FLAG("scope",
+                        "SCOPE",
+                        "What it allows, each also what those before it do.",
+                        .choices = CHOICES("read", "write", "admin"),
+                        .required = true),
+                   FLAG("expires",
+                        "DURATION",
+                        "It is good for so long, say 30d; without it until it is revoked.")),
     .operands = OPERANDS({ .name = "NAME", .help = "For people: who uses it." }),
     .examples = EXAMPLES(TESTED(MAKE "wc -c token", "into a file"),
                          TESTED("pawl token create laptop --data ./data --scope read "

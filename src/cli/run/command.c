@@ -147,12 +147,8 @@ const struct pawl__cli_command pawl__cli_cmd_work_run = {
         "Exit code 0: all items have succeeded, with --task all of the task; 1: some have failed "
         "for good, or it was interrupted. With --wait, Ctrl-C is how it ends.",
     .flags = FLAGS(
-        { .name = "type",
-          .value = "TYPE",
-          .help = "Items of this type.",
-          .required = true,
-          .repeats = true },
-        { .name = "exec", .value = "COMMAND", .help = "What to run.", .required = true },
+        FLAG("type", "TYPE", "Items of this type.", .required = true, .repeats = true),
+        FLAG("exec", "COMMAND", "What to run.", .required = true),
         NUMBER_FLAG("jobs",
                     "N",
                     1,
@@ -160,7 +156,7 @@ const struct pawl__cli_command pawl__cli_cmd_work_run = {
                     .help = "Commands at a time.",
                     .letter = 'j',
                     .fallback = "1"),
-        { .name = "task", .value = "TASK", .help = "Only items of this task." },
+        FLAG("task", "TASK", "Only items of this task."),
         { .name = "replace",
           .letter = 'I',
           .value = "MARK",
@@ -173,31 +169,27 @@ const struct pawl__cli_command pawl__cli_cmd_work_run = {
                     0,
                     PAWL_WORK_RETRIES_MAX,
                     .help = "No more retries of an item than this, even if it may have more."),
-        { .name = "timeout", .value = "DURATION", .help = "End a command that takes longer." },
-        { .name = "grace",
-          .value = "DURATION",
-          .help = "From SIGTERM to SIGKILL.",
-          .fallback = "5s" },
-        { .name = "lease",
-          .value = "DURATION",
-          .help = "How long items stay ours when this process stands still, from 5s to 7d; instead "
-                  "of work.lease." },
-        { .name = "heartbeat",
-          .value = "DURATION",
-          .help =
-              "How often leases are extended, and a cancelled item is noticed, from 100ms to 7d; "
-              "instead of work.heartbeat." },
-        { .name = "sweep",
-          .value = "DURATION",
-          .help = "How often leases that ran out are taken back, from 100ms to 7d; instead of "
-                  "work.sweep." },
+        FLAG("timeout", "DURATION", "End a command that takes longer."),
+        FLAG("grace", "DURATION", "From SIGTERM to SIGKILL.", .fallback = "5s"),
+        FLAG("lease",
+             "DURATION",
+             "How long items stay ours when this process stands still, from 5s to 7d; instead "
+             "of work.lease."),
+        FLAG("heartbeat",
+             "DURATION",
+             "How often leases are extended, and a cancelled item is noticed, from 100ms to 7d; "
+             "instead of work.heartbeat."),
+        FLAG("sweep",
+             "DURATION",
+             "How often leases that ran out are taken back, from 100ms to 7d; instead of "
+             "work.sweep."),
         { .name = "keep-order",
           .letter = 'k',
           .help = "Print in the order in which the items were claimed." },
-        { .name = "logs",
-          .value = "DIR",
-          .help = "Write the output of every try to ID.TRY.out and ID.TRY.err there.",
-          .kind = VALUE_DIR },
+        FLAG("logs",
+             "DIR",
+             "Write the output of every try to ID.TRY.out and ID.TRY.err there.",
+             .kind = VALUE_DIR),
         { .name = "wait", .help = "Stay when nothing is left, and wait for more." }),
     .examples = EXAMPLES(
         TESTED("seq 1 20 | pawl work submit --data ./data --type count --lines && "

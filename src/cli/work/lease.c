@@ -168,19 +168,18 @@ const struct pawl__cli_command pawl__cli_cmd_work_claim = {
         "shown with heartbeat, "
         "complete, fail and release. A lease that runs out is taken back at the next sweep. Exit "
         "code 3 when there is nothing to claim, with --wait only after that time.",
-    .flags = FLAGS(
-        { .name = "holder", .value = "NAME", .help = "Who claims.", .required = true },
-        { .name = "type", .value = "TYPE", .help = "Only items of this type.", .repeats = true },
-        { .name = "task", .value = "TASK", .help = "Only items of this task." },
-        NUMBER_FLAG("count",
-                    "N",
-                    1,
-                    PAWL_WORK_BATCH_MAX,
-                    .help = "Up to this many.",
-                    .letter = 'n',
-                    .fallback = "1"),
-        LEASE_FLAG,
-        { .name = "wait", .value = "DURATION", .help = "How long to wait for the first." }),
+    .flags = FLAGS(FLAG("holder", "NAME", "Who claims.", .required = true),
+                   FLAG("type", "TYPE", "Only items of this type.", .repeats = true),
+                   FLAG("task", "TASK", "Only items of this task."),
+                   NUMBER_FLAG("count",
+                               "N",
+                               1,
+                               PAWL_WORK_BATCH_MAX,
+                               .help = "Up to this many.",
+                               .letter = 'n',
+                               .fallback = "1"),
+                   LEASE_FLAG,
+                   FLAG("wait", "DURATION", "How long to wait for the first.")),
     .examples = EXAMPLES(TESTED("pawl work submit --data ./data --type mail --id m-1 >queued && "
                                 "pawl work claim --data ./data --holder ada --type mail",
                                 "one item"),
@@ -286,13 +285,11 @@ const struct pawl__cli_command pawl__cli_cmd_work_fail = {
         "The item waits for its backoff and can be claimed again while it has retries "
         "left; then, or with --permanent, it has failed for good. Exit code 4: the lease "
         "is lost, and nothing was changed.",
-    .flags = FLAGS(WORK_TOKEN_FLAG,
-                   { .name = "error",
-                     .value = "TEXT",
-                     .help = "Why; @FILE reads a file, - standard input.",
-                     .required = true },
-                   OUTPUT_FLAG,
-                   { .name = "permanent", .help = "No retry would help." }),
+    .flags =
+        FLAGS(WORK_TOKEN_FLAG,
+              FLAG("error", "TEXT", "Why; @FILE reads a file, - standard input.", .required = true),
+              OUTPUT_FLAG,
+              { .name = "permanent", .help = "No retry would help." }),
     .operands = OPERANDS(WORK_ID_OPERAND),
     .examples = EXAMPLES(TESTED(SUBMIT_AND_CLAIM "pawl work fail --data ./data m-1 --token 1 "
                                                  "--error 'no such address' --permanent",

@@ -44,14 +44,14 @@ const struct pawl__cli_command pawl__cli_cmd_work_list = {
         "cannot be claimed yet: a delay, a backoff, an item that it comes after. One that is "
         "expired was left so by a statement of SQL, until the next sweep.",
     .flags =
-        FLAGS({ .name = "task", .value = "TASK", .help = "Only items of this task." },
-              { .name = "type", .value = "TYPE", .help = "Only items of this type." },
-              { .name = "status",
-                .value = "STATUS",
-                .help = "Only items in this state.",
-                .choices = ITEM_STATUSES,
-                .repeats = true },
-              { .name = "holder", .value = "NAME", .help = "Only what this worker holds." },
+        FLAGS(FLAG("task", "TASK", "Only items of this task."),
+              FLAG("type", "TYPE", "Only items of this type."),
+              FLAG("status",
+                   "STATUS",
+                   "Only items in this state.",
+                   .choices = ITEM_STATUSES,
+                   .repeats = true),
+              FLAG("holder", "NAME", "Only what this worker holds."),
               NUMBER_FLAG("limit", "N", 1, INT64_MAX, .help = "Up to this many.", .letter = 'n')),
     .examples = EXAMPLES(TESTED("pawl work submit --data ./data --type mail && "
                                 "pawl work list --data ./data --status pending",

@@ -153,10 +153,10 @@ const struct pawl__cli_command pawl__cli_cmd_work_stats = {
         "had no heartbeat for longer than --stale, keys and checkpoints; then the items of each "
         "type with their average age in hours, and the ten tasks with the most checkpoints.",
     .flags =
-        FLAGS({ .name = "stale",
-                .value = "DURATION",
-                .help = "A lease without a heartbeat for longer is stale; instead of "
-                        "work.stale." },
+        FLAGS(FLAG("stale",
+                   "DURATION",
+                   "A lease without a heartbeat for longer is stale; instead of "
+                   "work.stale."),
               { .name = "prometheus", .help = "As metrics in the text format of Prometheus." }),
     .examples = EXAMPLES(TESTED("pawl work submit --data ./data --type mail && "
                                 "pawl work stats --data ./data",

@@ -34,15 +34,13 @@ static const struct pawl__cli_command put = {
     .summary = "add or replace a schedule",
     .description = "The expression has five fields (minute hour day month weekday) or is @hourly, "
                    "@daily, @weekly, @monthly or @yearly, and is read in UTC.",
-    .flags =
-        FLAGS({ .name = "cron", .value = "EXPRESSION", .help = "When.", .required = true },
-              { .name = "type", .value = "TYPE", .help = "Of the items.", .required = true },
-              { .name = "task",
-                .value = "TASK",
-                .help = "They belong to; without it every slot makes a task of its own." },
-              { .name = "input", .value = "JSON", .help = "Of the items; @FILE reads a file." },
-              WORK_PRIORITY_FLAG,
-              WORK_RETRIES_FLAG),
+    .flags = FLAGS(
+        FLAG("cron", "EXPRESSION", "When.", .required = true),
+        FLAG("type", "TYPE", "Of the items.", .required = true),
+        FLAG("task", "TASK", "They belong to; without it every slot makes a task of its own."),
+        FLAG("input", "JSON", "Of the items; @FILE reads a file."),
+        WORK_PRIORITY_FLAG,
+        WORK_RETRIES_FLAG),
     .operands = OPERANDS({ .name = "ID", .help = "The schedule's id." }),
     .examples = EXAMPLES(TESTED(PUT "true", "every night at three")),
     .run = put_run,

@@ -37,10 +37,9 @@ static const struct pawl__cli_command create = {
     .summary = "make a task",
     .description = "Prints the task's id. The same task again is fine; another title or other "
                    "metadata under its id is a conflict (exit code 4).",
-    .flags =
-        FLAGS({ .name = "title", .value = "TEXT", .help = "What it is about.", .required = true },
-              { .name = "id", .value = "ID", .help = "Of the task; a new one if it is left out." },
-              { .name = "metadata", .value = "JSON", .help = "An object; @FILE reads a file." }),
+    .flags = FLAGS(FLAG("title", "TEXT", "What it is about.", .required = true),
+                   FLAG("id", "ID", "Of the task; a new one if it is left out."),
+                   FLAG("metadata", "JSON", "An object; @FILE reads a file.")),
     .examples = EXAMPLES(
         TESTED("pawl work task create --data ./data --title 'Process documents'", "prints its id")),
     .run = create_run,
@@ -87,10 +86,7 @@ static const struct pawl__cli_command list = {
     .description =
         "Prints the tasks in order of creation, and how many of their items are waiting, "
         "pending, in progress, completed and failed.",
-    .flags = FLAGS({ .name = "status",
-                     .value = "STATUS",
-                     .help = "Only tasks in this state.",
-                     .choices = TASK_STATUSES }),
+    .flags = FLAGS(FLAG("status", "STATUS", "Only tasks in this state.", .choices = TASK_STATUSES)),
     .examples =
         EXAMPLES(TESTED(MAKE_TASK "pawl work task list --data ./data", "how far are they?")),
     .run = list_run,
