@@ -65,8 +65,7 @@ pawl_status pawl_sequencer_new(const pawl_sequencer_options *options,
                                pawl_sequencer **ret_sequencer,
                                pawl_error *reterr)
 {
-    NEED(options, reterr);
-    NEED(ret_sequencer, reterr);
+    NEED(options, ret_sequencer, reterr);
     if (options->size != sizeof(*options)) {
         return pawl__fail(reterr,
                           PAWL_INVALID,

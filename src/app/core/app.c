@@ -66,8 +66,7 @@ pawl_status pawl_app_get_log_end(pawl_app *app,
                                  uint64_t *ret_offset,
                                  pawl_error *reterr)
 {
-    NEED(app, reterr);
-    NEED(ret_offset, reterr);
+    NEED(app, ret_offset, reterr);
     TRY(pawl__app_check_partition(app, partition, reterr));
     return pawl__app_seq_end(&app->partitions[partition].seq, ret_offset, reterr);
 }
@@ -77,8 +76,7 @@ pawl_status pawl_app_get_status(pawl_app *app,
                                 pawl_sequencer_status *ret_status,
                                 pawl_error *reterr)
 {
-    NEED(app, reterr);
-    NEED(ret_status, reterr);
+    NEED(app, ret_status, reterr);
     TRY(pawl__app_check_partition(app, partition, reterr));
     TRY(pawl__app_refuse_reader(app, reterr));
     pawl_sequencer_get_status(app->partitions[partition].sequencer, ret_status);
@@ -395,8 +393,7 @@ pawl_status pawl_app_open(const char *location,
                           pawl_app **ret_app,
                           pawl_error *reterr)
 {
-    NEED(location, reterr);
-    NEED(ret_app, reterr);
+    NEED(location, ret_app, reterr);
     AUTO(pawl_app_close_p) pawl_app *app = calloc(1, sizeof(*app));
     bool given = descriptor != NULL;
     bool found = false;

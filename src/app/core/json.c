@@ -41,9 +41,7 @@ pawl_status pawl_app_descriptor_to_json(const pawl_app *app,
                                         size_t *ret_len,
                                         pawl_error *reterr)
 {
-    NEED(app, reterr);
-    NEED(ret_json, reterr);
-    NEED(ret_len, reterr);
+    NEED(app, ret_json, ret_len, reterr);
     return write_definition(&app->definition, ret_json, ret_len, reterr);
 }
 
@@ -53,8 +51,7 @@ pawl_status pawl_app_descriptor_normalize(pawl_view descriptor,
                                           pawl_error *reterr)
 {
     NEED_VIEW(descriptor, reterr);
-    NEED(ret_json, reterr);
-    NEED(ret_len, reterr);
+    NEED(ret_json, ret_len, reterr);
     AUTO(pawl__app_definition_done) struct app_definition definition = { .arena = ARENA_INIT };
 
     TRY(pawl__app_definition_read(descriptor, &definition, reterr));
@@ -319,8 +316,7 @@ pawl_status pawl_app_exec_json(pawl_app *app,
 {
     NEED(app, reterr);
     TRY(pawl__check_view(text, "command", reterr)); /* by the name that the header gives it */
-    NEED(ret_json, reterr);
-    NEED(ret_len, reterr);
+    NEED(ret_json, ret_len, reterr);
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     json_auto_t *json = NULL;
     pawl_app_command command = { .workspace = 0 };
@@ -384,12 +380,10 @@ pawl_status pawl_app_response_to_json(const pawl_app *app,
                                       size_t *ret_len,
                                       pawl_error *reterr)
 {
-    NEED(app, reterr);
-    NEED(response, reterr);
+    NEED(app, response, reterr);
     NEED_ARRAY(response->ids, response->id_count, reterr);
     NEED_ARRAY(response->numbers, response->number_count, reterr);
-    NEED(ret_json, reterr);
-    NEED(ret_len, reterr);
+    NEED(ret_json, ret_len, reterr);
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
 
     add_response(app, response, &buf);
@@ -404,8 +398,7 @@ pawl_status pawl_app_record_to_json(const pawl_app_record *record,
     NEED(record, reterr);
     NEED_VIEW(record->table, reterr);
     NEED_VIEW(record->data, reterr);
-    NEED(ret_json, reterr);
-    NEED(ret_len, reterr);
+    NEED(ret_json, ret_len, reterr);
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
 
     add_record(record, false, &buf);
@@ -431,9 +424,7 @@ pawl_status pawl_app_event_to_json(const pawl_app *app,
                                    size_t *ret_len,
                                    pawl_error *reterr)
 {
-    NEED(app, reterr);
-    NEED(event, reterr);
-    NEED(ret_json, reterr);
+    NEED(app, event, ret_json, reterr);
     NEED(ret_len, reterr);
     TRY(check_event(event, reterr));
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);

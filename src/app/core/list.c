@@ -71,8 +71,7 @@ pawl_status pawl_app_list(const char *place,
                           void *context,
                           pawl_error *reterr)
 {
-    NEED(place, reterr);
-    NEED(visitor, reterr);
+    NEED(place, visitor, reterr);
     return pawl__location_is_postgres(place)
                ? pawl__app_postgres_list(place, visitor, context, reterr)
                : list_directory(place, visitor, context, reterr);
@@ -83,9 +82,7 @@ pawl_status pawl_app_locate(const char *place,
                             char **ret_location,
                             pawl_error *reterr)
 {
-    NEED(place, reterr);
-    NEED(name, reterr);
-    NEED(ret_location, reterr);
+    NEED(place, name, ret_location, reterr);
     AUTO(pawl__buf_done) struct pawl__buf location = BUF_INIT(LOCATION_BYTES_MAX);
 
     TRY(pawl_app_check_name(name, reterr));

@@ -74,10 +74,9 @@ static pawl_status visit_record(const struct reading *reading,
                                 uint64_t id,
                                 pawl_error *reterr)
 {
-    AUTO(pawl__inside_leave) struct pawl__inside inside;
+    INSIDE(reading->app);
     pawl_app_record record;
 
-    pawl__inside_enter(&inside, reading->app);
     pawl_status status = decode_record(bytes, id, &record, reterr);
     if (status != PAWL_OK) {
         return pawl__fail_context(
@@ -104,8 +103,7 @@ pawl_status pawl_app_read_record(pawl_app *app,
                                  void *context,
                                  pawl_error *reterr)
 {
-    NEED(app, reterr);
-    NEED(visitor, reterr);
+    NEED(app, visitor, reterr);
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     const struct reading reading = {
         .app = app, .workspace = workspace, .record_visitor = visitor, .context = context
@@ -132,8 +130,7 @@ pawl_status pawl_app_read_c_records(pawl_app *app,
                                     void *context,
                                     pawl_error *reterr)
 {
-    NEED(app, reterr);
-    NEED(visitor, reterr);
+    NEED(app, visitor, reterr);
     struct reading reading = {
         .app = app, .workspace = workspace, .record_visitor = visitor, .context = context
     };
@@ -147,9 +144,7 @@ pawl_status pawl_app_read_c_records(pawl_app *app,
 static pawl_status visit_event(void *context, const pawl_app_event *event, pawl_error *reterr)
 {
     const struct reading *reading = context;
-    AUTO(pawl__inside_leave) struct pawl__inside inside;
-
-    pawl__inside_enter(&inside, reading->app);
+    INSIDE(reading->app);
     return pawl__fail_settled(
         reterr, reading->event_visitor(reading->context, event, reterr), "the visitor");
 }
@@ -204,8 +199,7 @@ pawl_status pawl_app_read_wlog(pawl_app *app,
                                void *context,
                                pawl_error *reterr)
 {
-    NEED(app, reterr);
-    NEED(visitor, reterr);
+    NEED(app, visitor, reterr);
     struct reading reading = {
         .app = app, .workspace = workspace, .event_visitor = visitor, .context = context
     };
@@ -223,8 +217,7 @@ pawl_status pawl_app_read_plog(pawl_app *app,
                                void *context,
                                pawl_error *reterr)
 {
-    NEED(app, reterr);
-    NEED(visitor, reterr);
+    NEED(app, visitor, reterr);
     struct reading reading = { .app = app, .event_visitor = visitor, .context = context };
 
     TRY(pawl__app_check_partition(app, partition, reterr));

@@ -33,8 +33,7 @@ static void report(struct sequence_check *check, pawl_app_finding finding)
     finding.sequence = check->sequence;
     check->certificate.findings++;
     if (check->visitor != NULL) {
-        AUTO(pawl__inside_leave) struct pawl__inside inside;
-        pawl__inside_enter(&inside, check->app);
+        INSIDE(check->app);
         check->visitor(check->context, &finding);
     }
 }
@@ -170,8 +169,7 @@ pawl_status pawl_app_verify_sequence(pawl_app *app,
                                      pawl_app_certificate *ret_certificate,
                                      pawl_error *reterr)
 {
-    NEED(app, reterr);
-    NEED(ret_certificate, reterr);
+    NEED(app, ret_certificate, reterr);
     struct app_partition *partition = pawl__app_partition(app, workspace);
     uint64_t initial = pawl__app_initial_of(&app->definition.descriptor, sequence);
     AUTO(check_done)

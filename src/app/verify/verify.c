@@ -37,8 +37,7 @@ void pawl__app_verify_finding(struct app_verify *verify,
         va_start(args, format);
         vsnprintf(what, sizeof(what), format, args);
         va_end(args);
-        AUTO(pawl__inside_leave) struct pawl__inside inside;
-        pawl__inside_enter(&inside, verify->app);
+        INSIDE(verify->app);
         verify->visitor(verify->context, part, what);
     }
 }
@@ -234,8 +233,7 @@ pawl_status pawl_app_verify(pawl_app *app,
                             pawl_app_report *ret_report,
                             pawl_error *reterr)
 {
-    NEED(app, reterr);
-    NEED(ret_report, reterr);
+    NEED(app, ret_report, reterr);
     if (workspace > PAWL_APP_WORKSPACE_MAX) {
         return pawl__fail(reterr, PAWL_INVALID, "there is no workspace %" PRIu64, workspace);
     }

@@ -3,20 +3,28 @@
  *
  *     pawl_status pawl_ledger_head(pawl_ledger *ledger, pawl_head *ret_head, pawl_error *reterr)
  *     {
- *         NEED(ledger, reterr);
- *         NEED(ret_head, reterr);
+ *         NEED(ledger, ret_head, reterr);
  */
 #ifndef PAWL_BASE_CORE_ARGUMENT_H
 #define PAWL_BASE_CORE_ARGUMENT_H
 
 #include "base/core/error.h"
 
-#define NEED(pointer, reterr)                                                   \
+/* Of one to three pointers. */
+#define NEED(...) NEED_OF_COUNT(__VA_ARGS__, NEED_THREE, NEED_TWO, NEED_ONE, )(__VA_ARGS__)
+#define NEED_OF_COUNT(a, b, c, d, macro, ...) macro
+#define NEED_ONE(pointer, reterr)                                               \
     do {                                                                        \
         if ((pointer) == NULL) {                                                \
             return pawl__fail((reterr), PAWL_INVALID, "%s: is NULL", #pointer); \
         }                                                                       \
     } while (0)
+#define NEED_TWO(a, b, reterr) \
+    NEED_ONE(a, reterr);       \
+    NEED_ONE(b, reterr)
+#define NEED_THREE(a, b, c, reterr) \
+    NEED_TWO(a, b, reterr);         \
+    NEED_ONE(c, reterr)
 
 /* An empty view may have NULL data. */
 #define NEED_VIEW(view, reterr)                                               \
@@ -30,7 +38,7 @@
 /* A text that must say something: a path, a location. */
 #define NEED_TEXT(text, reterr)                                               \
     do {                                                                      \
-        NEED(text, reterr);                                                   \
+        NEED_ONE(text, reterr);                                               \
         if ((text)[0] == '\0') {                                              \
             return pawl__fail((reterr), PAWL_INVALID, "%s: is empty", #text); \
         }                                                                     \

@@ -198,10 +198,8 @@ pawl_status pawl_ledger_fold(pawl_ledger *ledger,
                              uint64_t *ret_covered,
                              pawl_error *reterr)
 {
-    NEED(ledger, reterr);
-    NEED(step, reterr);
-    AUTO(pawl__inside_leave) struct pawl__inside inside;
-    pawl__inside_enter(&inside, ledger);
+    NEED(ledger, step, reterr);
+    INSIDE(ledger);
 
     return fold_inside(ledger, options, step, context, ret_covered, reterr);
 }

@@ -16,8 +16,7 @@ pawl_status pawl_ledger_get_head(pawl_ledger *ledger,
                                  pawl_ledger_head *ret_head,
                                  pawl_error *reterr)
 {
-    NEED(ledger, reterr);
-    NEED(ret_head, reterr);
+    NEED(ledger, ret_head, reterr);
     return ledger->backend->ops->head(ledger->backend, ret_head, reterr);
 }
 
@@ -37,8 +36,7 @@ static pawl_status turn_of(pawl_ledger *ledger,
                            int64_t *ret_turn,
                            pawl_error *reterr)
 {
-    NEED(ledger, reterr);
-    NEED(ret_turn, reterr);
+    NEED(ledger, ret_turn, reterr);
     TRY(check_run(run_id, which == LEDGER_TURN_HIGHEST, reterr));
     return ledger->backend->ops->turn_of(ledger->backend, which, run_id, ret_turn, reterr);
 }
@@ -62,10 +60,8 @@ pawl_status pawl_ledger_last_complete_turn(pawl_ledger *ledger,
 pawl_status pawl_ledger_turns(
     pawl_ledger *ledger, pawl_view run_id, pawl_turn_visit visit, void *context, pawl_error *reterr)
 {
-    NEED(ledger, reterr);
-    NEED(visit, reterr);
-    AUTO(pawl__inside_leave) struct pawl__inside inside;
-    pawl__inside_enter(&inside, ledger);
+    NEED(ledger, visit, reterr);
+    INSIDE(ledger);
     TRY(check_run(run_id, true, reterr));
     return ledger->backend->ops->turns(ledger->backend, run_id, visit, context, reterr);
 }
@@ -79,13 +75,11 @@ pawl_status pawl_ledger_counts(pawl_ledger *ledger,
 {
     pawl_event_filter checked;
 
-    NEED(ledger, reterr);
-    NEED(visit, reterr);
+    NEED(ledger, visit, reterr);
     if (by != PAWL_COUNT_BY_RUN && by != PAWL_COUNT_BY_KIND && by != PAWL_COUNT_BY_ACTOR) {
         return pawl__fail(reterr, PAWL_INVALID, "by: is %d, which is nothing to count by", (int)by);
     }
-    AUTO(pawl__inside_leave) struct pawl__inside inside;
-    pawl__inside_enter(&inside, ledger);
+    INSIDE(ledger);
     TRY(pawl__ledger_check_filter(filter, &checked, reterr));
     return ledger->backend->ops->counts(
         ledger->backend, by, filter == NULL ? NULL : &checked, visit, context, reterr);
@@ -108,8 +102,7 @@ pawl_status pawl_ledger_get(
 {
     AUTO(free_event) pawl_event *event = NULL;
 
-    NEED(ledger, reterr);
-    NEED(ret_event, reterr);
+    NEED(ledger, ret_event, reterr);
     if ((id.len == 0) == (offset == 0)) {
         return pawl__fail(reterr, PAWL_INVALID, "give an id or an offset, not both");
     }

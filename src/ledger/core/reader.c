@@ -79,8 +79,7 @@ pawl_status pawl_reader_open(pawl_ledger *ledger,
 {
     pawl_reader_options read = PAWL_READER_OPTIONS_INIT;
 
-    NEED(ledger, reterr);
-    NEED(ret_reader, reterr);
+    NEED(ledger, ret_reader, reterr);
     TRY(pawl__take_sized("reader options", options, &read, sizeof(read), reterr));
     AUTO(pawl_reader_close_p) pawl_reader *reader = calloc(1, sizeof(*reader));
     if (reader == NULL) {
@@ -346,8 +345,7 @@ static bool page_is_used_up(pawl_reader *reader)
 
 pawl_status pawl_reader_next(pawl_reader *reader, const pawl_event **ret_event, pawl_error *reterr)
 {
-    NEED(reader, reterr);
-    NEED(ret_event, reterr);
+    NEED(reader, ret_event, reterr);
     if (page_is_used_up(reader)) {
         TRY(fill_page(reader, reterr));
     }

@@ -77,8 +77,7 @@ static void free_turn(pawl_turn **turn)
 static pawl_status new_turn(
     pawl_ledger *ledger, pawl_view run_id, int64_t turn, pawl_turn **ret_turn, pawl_error *reterr)
 {
-    NEED(ledger, reterr);
-    NEED(ret_turn, reterr);
+    NEED(ledger, ret_turn, reterr);
     TRY(check_turn(run_id, turn, reterr));
     AUTO(free_turn) pawl_turn *handle = calloc(1, sizeof(*handle));
     if (handle == NULL) {

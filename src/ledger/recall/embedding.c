@@ -67,9 +67,7 @@ pawl_status pawl_ledger_get_embedding(pawl_ledger *ledger,
     struct wanted wanted = { .offset = offset, .room = room };
     pawl_error error = PAWL_ERROR_INIT;
 
-    NEED(ledger, reterr);
-    NEED(ret_values, reterr);
-    NEED(ret_dimensions, reterr);
+    NEED(ledger, ret_values, ret_dimensions, reterr);
     wanted.values = ret_values;
     pawl_status status =
         ledger->backend->ops->embeddings(ledger->backend, NULL, visit, &wanted, &error);

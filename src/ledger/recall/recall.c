@@ -247,9 +247,7 @@ pawl_status pawl_ledger_recall(pawl_ledger *ledger,
     AUTO(free_floats) float *query = NULL;
     pawl_event_filter checked;
 
-    NEED(ledger, reterr);
-    NEED(ret_found, reterr);
-    NEED(ret_count, reterr);
+    NEED(ledger, ret_found, ret_count, reterr);
     if (count == 0 || count > PAWL_RECALL_COUNT_MAX) {
         return pawl__fail(
             reterr, PAWL_INVALID, "count: is %zu, must be 1 to %d", count, PAWL_RECALL_COUNT_MAX);

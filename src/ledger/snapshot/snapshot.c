@@ -229,8 +229,7 @@ pawl_status pawl_ledger_snapshot_to(pawl_ledger *ledger,
 
     NEED(ledger, reterr);
     NEED_TEXT(path, reterr);
-    AUTO(pawl__inside_leave) struct pawl__inside inside;
-    pawl__inside_enter(&inside, ledger);
+    INSIDE(ledger);
     struct ledger_stage stage = { progress,
                                   progress_context,
                                   .interrupted = &ledger->engine.interrupted };

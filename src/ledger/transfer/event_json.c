@@ -534,8 +534,7 @@ pawl_status pawl_event_to_json(const pawl_event *event,
 {
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(SIZE_MAX / 2);
 
-    NEED(event, reterr);
-    NEED(ret_json, reterr);
+    NEED(event, ret_json, reterr);
     TRY(pawl__ledger_event_check_views(event, reterr));
     TRY(pawl__ledger_event_add_json(event, &buf, reterr));
     size_t len = buf.len;

@@ -162,8 +162,7 @@ pawl_status pawl_ledger_export(pawl_ledger *ledger,
     if (format == PAWL_FORMAT_PARQUET && strcmp(path, "-") == 0) {
         return pawl__fail(reterr, PAWL_INVALID, "path: Parquet needs a file, not '-'");
     }
-    AUTO(pawl__inside_leave) struct pawl__inside inside;
-    pawl__inside_enter(&inside, ledger);
+    INSIDE(ledger);
     export.ledger = ledger;
     pawl_status status = check_target(path, reterr);
     if (status == PAWL_OK) {

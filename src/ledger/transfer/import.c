@@ -201,8 +201,7 @@ pawl_status pawl_ledger_import(pawl_ledger *ledger,
     if ((size_t)format >= COUNT_OF(formats)) {
         return pawl__fail(reterr, PAWL_INVALID, "format: is %d, which is none", (int)format);
     }
-    AUTO(pawl__inside_leave) struct pawl__inside inside;
-    pawl__inside_enter(&inside, ledger);
+    INSIDE(ledger);
     AUTO(import_free) struct ledger_import *import = calloc(1, sizeof(*import));
     if (import == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory to import");

@@ -485,8 +485,7 @@ pawl_status pawl_ledger_verify(pawl_ledger *ledger,
                                pawl_error *reterr)
 {
     NEED(ledger, reterr);
-    AUTO(pawl__inside_leave) struct pawl__inside inside;
-    pawl__inside_enter(&inside, ledger);
+    INSIDE(ledger);
 
     return pawl__ledger_verify_chain(ledger->backend, options, ret_report, reterr);
 }

@@ -221,8 +221,7 @@ pawl_status pawl_checkpoint_add(pawl_work *work,
                                 char *ret_id,
                                 pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(checkpoint, reterr);
+    NEED(work, checkpoint, reterr);
     NEED_VIEW(checkpoint->checkpoint_id, reterr);
     NEED_VIEW(checkpoint->task_id, reterr);
     NEED_VIEW(checkpoint->work_item_id, reterr);
@@ -308,8 +307,7 @@ pawl_status pawl_checkpoint_get(pawl_work *work,
                                 pawl_checkpoint **ret_checkpoint,
                                 pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(ret_checkpoint, reterr);
+    NEED(work, ret_checkpoint, reterr);
     NEED_VIEW(checkpoint_id, reterr);
     NEED_VIEW(task_id, reterr);
     struct work_checkpoint_query query = { .task_id = task_id,
@@ -331,8 +329,7 @@ pawl_status pawl_checkpoint_latest(pawl_work *work,
                                    pawl_checkpoint **ret_checkpoint,
                                    pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(ret_checkpoint, reterr);
+    NEED(work, ret_checkpoint, reterr);
     NEED_VIEW(task_id, reterr);
     struct work_checkpoint_query query = {
         .task_id = task_id,
@@ -354,15 +351,13 @@ static pawl_status list_checkpoints(pawl_work *work,
                                     void *context,
                                     pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(visit, reterr);
+    NEED(work, visit, reterr);
     TRY(pawl__work_check_name("task_id", query->task_id, reterr));
     TRY(pawl__work_check_optional_name("work_item_id", query->work_item_id, reterr));
     if (query->type != NULL) {
         TRY(check_type(*query->type, reterr));
     }
-    AUTO(pawl__inside_leave) struct pawl__inside inside;
-    pawl__inside_enter(&inside, work);
+    INSIDE(work);
     return work->backend->checkpoints->list(work->backend, query, visit, context, reterr);
 }
 
@@ -408,9 +403,7 @@ pawl_status pawl_checkpoint_diff(const pawl_checkpoint *from,
                                  void *context,
                                  pawl_error *reterr)
 {
-    NEED(from, reterr);
-    NEED(to, reterr);
-    NEED(visit, reterr);
+    NEED(from, to, visit, reterr);
     NEED_VIEW(from->snapshot_data, reterr);
     NEED_VIEW(to->snapshot_data, reterr);
     return pawl__work_json_diff(from->snapshot_data, to->snapshot_data, visit, context, reterr);

@@ -135,8 +135,7 @@ pawl_status pawl_checkpoint_verify(pawl_work *work,
                                    char *ret_what,
                                    pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(ret_verified, reterr);
+    NEED(work, ret_verified, reterr);
     NEED_VIEW(checkpoint_id, reterr);
     pawl_checkpoint *checkpoint;
     char what[CHECKPOINT_WHAT_SIZE] = "";

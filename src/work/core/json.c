@@ -14,8 +14,7 @@ static pawl_status check_recovery(const pawl_recovery *recovery, pawl_error *ret
     NEED(recovery->task, reterr);
     TRY(pawl__record_check(&pawl__recovery_record, recovery, reterr));
     if (recovery->key_count > 0) {
-        NEED(recovery->keys, reterr);
-        NEED(recovery->responses, reterr);
+        NEED(recovery->keys, recovery->responses, reterr);
     }
     for (size_t i = 0; i < recovery->key_count; i++) {
         TRY(pawl__check_view(recovery->keys[i], "key", reterr));
@@ -43,8 +42,7 @@ pawl_status pawl_recovery_to_json(const pawl_recovery *recovery,
                                   size_t *ret_len,
                                   pawl_error *reterr)
 {
-    NEED(ret_json, reterr);
-    NEED(recovery, reterr);
+    NEED(ret_json, recovery, reterr);
     TRY(check_recovery(recovery, reterr));
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
     struct pawl__object object = pawl__object_start(&buf);
@@ -117,8 +115,7 @@ static bool add_event(void *context, const pawl_item_event *event)
 pawl_status pawl_work_show_json(
     pawl_work *work, pawl_view work_item_id, char **ret_json, size_t *ret_len, pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(ret_json, reterr);
+    NEED(work, ret_json, reterr);
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
     struct events events = { .buf = &buf };
     pawl_item *item = NULL;

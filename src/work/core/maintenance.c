@@ -19,8 +19,7 @@ enum { BATCH_MAX = 10000, DAYS_MAX = 36500 };
 
 pawl_status pawl_work_get_stats(pawl_work *work, pawl_work_stats *ret_stats, pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(ret_stats, reterr);
+    NEED(work, ret_stats, reterr);
     struct work_now now;
     TRY(work->backend->store->read_now(work->backend, &now, reterr));
     const struct work_stats_at at = { now.wall_us,
@@ -33,12 +32,10 @@ pawl_status pawl_work_type_stats(pawl_work *work,
                                  void *context,
                                  pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(visit, reterr);
+    NEED(work, visit, reterr);
     struct work_now now;
     TRY(work->backend->store->read_now(work->backend, &now, reterr));
-    AUTO(pawl__inside_leave) struct pawl__inside inside;
-    pawl__inside_enter(&inside, work);
+    INSIDE(work);
     return work->backend->maintenance->type_stats(work->backend, &now, visit, context, reterr);
 }
 
@@ -47,10 +44,8 @@ pawl_status pawl_work_checkpoint_growth(pawl_work *work,
                                         void *context,
                                         pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(visit, reterr);
-    AUTO(pawl__inside_leave) struct pawl__inside inside;
-    pawl__inside_enter(&inside, work);
+    NEED(work, visit, reterr);
+    INSIDE(work);
     return work->backend->maintenance->growth(work->backend, visit, context, reterr);
 }
 

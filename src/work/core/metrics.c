@@ -104,8 +104,7 @@ pawl_status pawl_work_get_metrics(pawl_work *work,
                                   size_t *ret_len,
                                   pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(ret_text, reterr);
+    NEED(work, ret_text, reterr);
     AUTO(pawl__metrics_free_p) struct pawl__metrics *registry = NULL;
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(TEXT_BYTES_MAX);
     struct metrics metrics;

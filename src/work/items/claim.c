@@ -406,9 +406,7 @@ pawl_status pawl_work_claim(pawl_work *work,
                             pawl_claimed **ret_claimed,
                             pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(claim, reterr);
-    NEED(ret_claimed, reterr);
+    NEED(work, claim, ret_claimed, reterr);
     struct work_claiming claiming = { 0 };
     TRY(pawl__work_claim_parse(work, claim, &claiming, reterr));
     TRY(pawl__work_check_thread(work, reterr));

@@ -27,8 +27,7 @@ pawl_status pawl_work_get(pawl_work *work,
                           pawl_item **ret_item,
                           pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(ret_item, reterr);
+    NEED(work, ret_item, reterr);
     struct item_copy copy = { .reterr = reterr };
     TRY(pawl__work_check_name("work_item_id", work_item_id, reterr));
     TRY(work->backend->items->get(work->backend, work_item_id, copy_item, &copy, reterr));
@@ -76,14 +75,12 @@ pawl_status pawl_work_list(pawl_work *work,
                            void *context,
                            pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(visit, reterr);
+    NEED(work, visit, reterr);
     pawl_item_filter whole = PAWL_ITEM_FILTER_INIT;
     struct item_walk walk = { .visit = visit, .context = context };
     TRY(pawl__take_sized("filter", filter, &whole, sizeof(whole), reterr));
     TRY(check_filter(&whole, reterr));
-    AUTO(pawl__inside_leave) struct pawl__inside inside;
-    pawl__inside_enter(&inside, work);
+    INSIDE(work);
     return work->backend->items->list(work->backend, &whole, show_item, &walk, reterr);
 }
 
@@ -93,10 +90,8 @@ pawl_status pawl_work_history(pawl_work *work,
                               void *context,
                               pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(visit, reterr);
+    NEED(work, visit, reterr);
     TRY(pawl__work_check_name("work_item_id", work_item_id, reterr));
-    AUTO(pawl__inside_leave) struct pawl__inside inside;
-    pawl__inside_enter(&inside, work);
+    INSIDE(work);
     return work->backend->items->history(work->backend, work_item_id, visit, context, reterr);
 }

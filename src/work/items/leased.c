@@ -177,9 +177,7 @@ pawl_status pawl_work_complete_and_claim(pawl_work *work,
                                          pawl_claimed **ret_claimed,
                                          pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(claim, reterr);
-    NEED(ret_claimed, reterr);
+    NEED(work, claim, ret_claimed, reterr);
     struct work_claiming next = { 0 };
     struct work_leased call = { .command.kind = WORK_COMPLETE };
     TRY(set_lease(lease, &call, reterr));

@@ -136,9 +136,7 @@ pawl_status pawl_execute_with_idempotency(pawl_work *work,
                                           bool *ret_cached,
                                           pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(request, reterr);
-    NEED(fn, reterr);
+    NEED(work, request, fn, reterr);
     NEED(ret_response, reterr);
     pawl_idem_request whole = PAWL_IDEM_REQUEST_INIT;
     AUTO(pawl_idem_free_p) pawl_idem *idem = NULL;

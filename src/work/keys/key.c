@@ -191,9 +191,7 @@ pawl_status pawl_idem_begin(pawl_work *work,
                             pawl_idem **ret_idem,
                             pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(request, reterr);
-    NEED(ret_idem, reterr);
+    NEED(work, request, ret_idem, reterr);
     pawl_idem_request whole = PAWL_IDEM_REQUEST_INIT;
     char hash[PAWL_REQUEST_HASH_SIZE];
     struct begin_request begin = { .request.run = run_begin };
@@ -312,8 +310,7 @@ static bool copy_found(void *context, const struct work_key_row *row)
 
 pawl_status pawl_idem_get(pawl_work *work, pawl_view key, pawl_idem **ret_idem, pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(ret_idem, reterr);
+    NEED(work, ret_idem, reterr);
     NEED_VIEW(key, reterr);
     struct work_backend *backend = work->backend;
     struct reading reading = { .reterr = reterr };

@@ -298,8 +298,7 @@ pawl_status pawl_work_recover_with(pawl_work *work,
                                    pawl_recovery **ret_recovery,
                                    pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(ret_recovery, reterr);
+    NEED(work, ret_recovery, reterr);
     struct building building = { .options = PAWL_RECOVER_OPTIONS_INIT };
     TRY(pawl__work_check_name("task_id", task_id, reterr));
     if (options != NULL) {

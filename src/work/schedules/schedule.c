@@ -86,8 +86,7 @@ static pawl_status check_schedule(const pawl_work *work,
 
 pawl_status pawl_schedule_put(pawl_work *work, const pawl_schedule *schedule, pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(schedule, reterr);
+    NEED(work, schedule, reterr);
     NEED_VIEW(schedule->cron, reterr);
     pawl_schedule given = *schedule;
     struct put_request put = {
@@ -131,10 +130,8 @@ pawl_status pawl_schedule_list(pawl_work *work,
                                void *context,
                                pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(visit, reterr);
-    AUTO(pawl__inside_leave) struct pawl__inside inside;
-    pawl__inside_enter(&inside, work);
+    NEED(work, visit, reterr);
+    INSIDE(work);
     return work->backend->schedules->list(work->backend, visit, context, reterr);
 }
 

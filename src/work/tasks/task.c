@@ -68,8 +68,7 @@ pawl_status pawl_task_create(pawl_work *work,
                              char *ret_id,
                              pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(task, reterr);
+    NEED(work, task, reterr);
     NEED_VIEW(task->task_id, reterr);
     NEED_VIEW(task->title, reterr);
     NEED_VIEW(task->metadata, reterr);
@@ -114,8 +113,7 @@ pawl_status pawl_task_get(pawl_work *work,
                           pawl_task **ret_task,
                           pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(ret_task, reterr);
+    NEED(work, ret_task, reterr);
     struct task_copy copy = { .reterr = reterr };
     TRY(pawl__work_check_name("task_id", task_id, reterr));
     const struct work_task_query query = { .id = task_id };
@@ -137,8 +135,7 @@ static pawl_status list_tasks(pawl_work *work,
     if (query->status != NULL && (unsigned)*query->status > PAWL_TASK_CANCELLED) {
         return pawl__fail(reterr, PAWL_INVALID, "status: %d is none", (int)*query->status);
     }
-    AUTO(pawl__inside_leave) struct pawl__inside inside;
-    pawl__inside_enter(&inside, work);
+    INSIDE(work);
     return work->backend->items->task_read(work->backend, query, visit, context, reterr);
 }
 
@@ -148,8 +145,7 @@ pawl_status pawl_task_list(pawl_work *work,
                            void *context,
                            pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(visit, reterr);
+    NEED(work, visit, reterr);
     const struct work_task_query query = { .status = status };
 
     return list_tasks(work, &query, visit, context, reterr);
@@ -163,8 +159,7 @@ pawl_status pawl_task_page(pawl_work *work,
                            void *context,
                            pawl_error *reterr)
 {
-    NEED(work, reterr);
-    NEED(visit, reterr);
+    NEED(work, visit, reterr);
     const struct work_task_query query = {
         .status = status, .by_id = true, .from_id = from_id, .limit = limit
     };
