@@ -61,7 +61,7 @@ static void run_flusher(void *context)
         int64_t wake_ns = seq->flush_wanted ? 0 : due_ns;
         wake_ns = seq->cleaning ? INT64_MAX : MAX(wake_ns, seq->retry_ns);
         if (pawl__seq_from_now(seq, 0) < wake_ns) {
-            pawl__cond_wait_until(&seq->changed, &seq->lock, wake_ns);
+            pawl__cond_wait_on(seq->clock, &seq->changed, &seq->lock, wake_ns);
             continue;
         }
         seq->flush_wanted = false;
@@ -107,7 +107,7 @@ static pawl_status batch_event(
         if (status == PAWL_BUSY) {
             pawl__seq_want_flush_locked(seq);
             pawl__cond_wait_until(
-                &seq->changed, &seq->lock, pawl__seq_from_now(seq, seq->options.batcher_delay_ms));
+                &seq->changed, &seq->lock, pawl__seq_deadline(seq, seq->options.batcher_delay_ms));
         }
     }
     pawl__unlock(&seq->lock);
@@ -162,7 +162,7 @@ static void actualize_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq->lock
         finish_walk_locked(seq, status, &error);
         int64_t retry_ns = retry_at_locked(seq);
         while (status != PAWL_OK && !seq->closing && pawl__seq_from_now(seq, 0) < retry_ns) {
-            pawl__cond_wait_until(&seq->changed, &seq->lock, retry_ns);
+            pawl__cond_wait_on(seq->clock, &seq->changed, &seq->lock, retry_ns);
         }
     }
 }
@@ -174,7 +174,7 @@ static void run_actualizer(void *context)
     pawl__lock(&seq->lock);
     while (!seq->closing) {
         if (!seq->actualize_wanted || seq->writing) {
-            pawl__cond_wait(&seq->changed, &seq->lock);
+            pawl__cond_wait_on(seq->clock, &seq->changed, &seq->lock, INT64_MAX);
             continue;
         }
         seq->actualize_wanted = false;

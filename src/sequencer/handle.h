@@ -12,7 +12,9 @@
 #include "sequencer/storage_call.h"
 
 struct pawl_sequencer {
-    struct pawl__clock *clock;
+    struct pawl__clock *clock; /* decides when numbers are stored and failures are retried */
+    struct pawl__clock
+        *wait_clock;      /* of callers' deadlines; it runs, whatever the other one does */
     struct seq_core core; /* its shared half under the lock */
     pawl_seq_storage storage;
     pawl_sequencer_options options;
@@ -41,9 +43,16 @@ struct pawl_sequencer {
     struct pawl__thread actualizer;
 };
 
+/* On the clock that decides. */
 static inline int64_t pawl__seq_from_now(const struct pawl_sequencer *seq, uint32_t ms)
 {
     return pawl__monotonic_ns(seq->clock) + ms * NS_PER_MS;
+}
+
+/* Of a wait. */
+static inline int64_t pawl__seq_deadline(const struct pawl_sequencer *seq, uint32_t ms)
+{
+    return pawl__monotonic_ns(seq->wait_clock) + ms * NS_PER_MS;
 }
 
 static inline struct seq_storage_of pawl__seq_storage_of(const struct pawl_sequencer *seq)

@@ -6,6 +6,15 @@
 
 #include "base/core/macros.h"
 
+struct pawl__clock;
+
+/* pawl_sequencer_new on a given clock: of a test, or a simulation. NULL: the real one. It decides when numbers
+ * are stored and what failed is tried again; calls wait on the real one. */
+PAWL_MUST_USE pawl_status pawl__sequencer_new_at(const pawl_sequencer_options *options,
+                                                 struct pawl__clock *clock,
+                                                 pawl_sequencer **ret_sequencer,
+                                                 pawl_error *reterr);
+
 /* Waits until a start would not be busy: nothing is actualized, and not too much waits to be written.
  * TIMEOUT; CLOSED; CORRUPT and others as pawl_sequencer_start. From any thread. */
 PAWL_MUST_USE pawl_status pawl__sequencer_await(pawl_sequencer *sequencer,

@@ -61,9 +61,10 @@ static pawl_status check_storage(const pawl_seq_storage *storage, pawl_error *re
     return PAWL_OK;
 }
 
-pawl_status pawl_sequencer_new(const pawl_sequencer_options *options,
-                               pawl_sequencer **ret_sequencer,
-                               pawl_error *reterr)
+pawl_status pawl__sequencer_new_at(const pawl_sequencer_options *options,
+                                   struct pawl__clock *clock,
+                                   pawl_sequencer **ret_sequencer,
+                                   pawl_error *reterr)
 {
     NEED(options, ret_sequencer, reterr);
     if (options->size != sizeof(*options)) {
@@ -89,7 +90,8 @@ pawl_status pawl_sequencer_new(const pawl_sequencer_options *options,
     seq->options.types = NULL;
     seq->options.storage = NULL;
     seq->users = 1;
-    seq->clock = pawl__clock_or_real(NULL);
+    seq->clock = pawl__clock_or_real(clock);
+    seq->wait_clock = pawl__clock_or_real(NULL);
     status = pawl__seq_start_threads(seq, reterr);
     if (status != PAWL_OK) {
         pawl_sequencer_free(seq);
@@ -97,6 +99,13 @@ pawl_status pawl_sequencer_new(const pawl_sequencer_options *options,
     }
     *ret_sequencer = seq;
     return PAWL_OK;
+}
+
+pawl_status pawl_sequencer_new(const pawl_sequencer_options *options,
+                               pawl_sequencer **ret_sequencer,
+                               pawl_error *reterr)
+{
+    return pawl__sequencer_new_at(options, NULL, ret_sequencer, reterr);
 }
 
 bool pawl__sequencer_close_until(struct pawl_sequencer *seq, int64_t deadline_ns)
@@ -130,7 +139,7 @@ pawl_status pawl_sequencer_close(pawl_sequencer *seq, pawl_error *reterr)
 {
     NEED_SEQUENCER(seq, reterr);
     TRY(refuse_storage(seq, reterr));
-    return pawl__sequencer_close_until(seq, pawl__seq_from_now(seq, seq->options.close_ms_max))
+    return pawl__sequencer_close_until(seq, pawl__seq_deadline(seq, seq->options.close_ms_max))
                ? PAWL_OK
                : pawl__fail(reterr,
                             PAWL_TIMEOUT,
@@ -165,7 +174,7 @@ void pawl_sequencer_free(pawl_sequencer *seq)
         bool waits = !seq->close_timed_out && !pawl__is_inside(seq);
         uint32_t ms = waits ? seq->options.close_ms_max : 0;
         pawl__unlock(&seq->joining);
-        (void)!pawl__sequencer_end(seq, pawl__seq_from_now(seq, ms));
+        (void)!pawl__sequencer_end(seq, pawl__seq_deadline(seq, ms));
     }
 }
 
@@ -278,7 +287,7 @@ static pawl_status read_numbers(struct pawl_sequencer *seq, uint16_t wanted, paw
                                                 core->transaction.workspace,
                                                 kind->sequences,
                                                 kind->count,
-                                                pawl__seq_from_now(seq, seq->options.read_ms_max),
+                                                pawl__seq_deadline(seq, seq->options.read_ms_max),
                                                 core->stored,
                                                 reterr);
     atomic_store_explicit(&seq->owner, pawl__thread_number(), memory_order_relaxed);
@@ -412,7 +421,7 @@ static pawl_status wait_for(pawl_sequencer *seq,
                             uint32_t timeout_ms,
                             pawl_error *reterr)
 {
-    int64_t deadline_ns = pawl__seq_from_now(seq, timeout_ms);
+    int64_t deadline_ns = pawl__seq_deadline(seq, timeout_ms);
     pawl_status status = PAWL_OK;
 
     pawl__lock(&seq->lock);

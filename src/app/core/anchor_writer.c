@@ -107,7 +107,7 @@ static pawl_status hash_event(const struct pawl_app *app,
         .family = APP_PLOG,
         .keys = &view,
         .count = 1,
-        .deadline_ns = pawl__monotonic_ns(app->clock) + READ_MS_MAX * NS_PER_MS,
+        .deadline_ns = pawl__monotonic_ns(app->wait_clock) + READ_MS_MAX * NS_PER_MS,
     };
 
     TRY(store->ops->get_many(store, &lookup, &arena, &value, reterr));
@@ -277,7 +277,7 @@ static void run_writer(void *context)
     while (!pawl__cancelled(&writer->cancel)) {
         pawl__watch_wait(&writer->watch, settled, INT64_MAX);
         uint32_t generation = pawl__watch_generation(&writer->watch);
-        int64_t next_ns = pawl__monotonic_ns(app->clock) + WRITE_EVERY_NS;
+        int64_t next_ns = pawl__monotonic_ns(app->wait_clock) + WRITE_EVERY_NS;
         if (!pawl__cancel_wait_until(&writer->cancel, next_ns) && write_and_log(app) == PAWL_OK) {
             settled = generation;
         }

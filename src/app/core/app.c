@@ -34,7 +34,7 @@ pawl_status pawl__app_refuse_reader(const pawl_app *app, pawl_error *reterr)
 pawl_status pawl_app_wait(pawl_app *app, uint32_t timeout_ms, pawl_error *reterr)
 {
     NEED(app, reterr);
-    struct pawl__clock *clock = app->clock;
+    struct pawl__clock *clock = app->wait_clock;
     int64_t deadline_ns = pawl__monotonic_ns(clock) + timeout_ms * NS_PER_MS;
     size_t count = app->options.read_only ? 0 : app->partition_count; /* nothing is under way */
 
@@ -318,14 +318,14 @@ pawl_status pawl_app_close_within(pawl_app *app, uint32_t timeout_ms, pawl_error
     }
     TRY(check_outside(app, reterr));
     int64_t all_ns = timeout_ms * NS_PER_MS;
-    int64_t deadline_ns = pawl__monotonic_ns(app->clock) + all_ns;
+    int64_t deadline_ns = pawl__monotonic_ns(app->wait_clock) + all_ns;
     bool interrupts = app->store != NULL && app->store->ops->interrupt != NULL;
     const struct pawl__closing closing = { .stop = stop,
                                            .interrupt = interrupts ? interrupt : NULL,
                                            .context = app,
                                            .drain_ns = all_ns / 3,
                                            .interrupted_ns = all_ns - all_ns / 3 };
-    bool ended = pawl__close_bounded(&closing, app->clock);
+    bool ended = pawl__close_bounded(&closing, app->wait_clock);
     for (size_t i = 0; i < app->partition_count; i++) {
         ended = pawl__app_partition_done(&app->partitions[i], deadline_ns) && ended;
     }
@@ -387,13 +387,13 @@ static pawl_status open_store(struct pawl_app *app,
     return pawl__app_store_open(location, &options, &app->store, reterr);
 }
 
-pawl_status pawl_app_open(const char *location,
-                          const pawl_app_descriptor *descriptor,
-                          const pawl_app_options *options,
-                          pawl_app **ret_app,
-                          pawl_error *reterr)
+pawl_status pawl__app_open_at(const char *location,
+                              const pawl_app_descriptor *descriptor,
+                              const pawl_app_options *options,
+                              struct pawl__clock *clock,
+                              pawl_app **ret_app,
+                              pawl_error *reterr)
 {
-    NEED(location, ret_app, reterr);
     AUTO(pawl_app_close_p) pawl_app *app = calloc(1, sizeof(*app));
     bool given = descriptor != NULL;
     bool found = false;
@@ -401,7 +401,8 @@ pawl_status pawl_app_open(const char *location,
     if (app == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for an application");
     }
-    app->clock = pawl__clock_or_real(NULL);
+    app->clock = pawl__clock_or_real(clock);
+    app->wait_clock = pawl__clock_or_real(NULL);
     app->options = (pawl_app_options)PAWL_APP_OPTIONS_INIT;
     TRY(pawl__take_sized("options", options, &app->options, sizeof(app->options), reterr));
     TRY(check_options(&app->options, given, reterr));
@@ -414,4 +415,14 @@ pawl_status pawl_app_open(const char *location,
     TRY(pawl__app_anchor_writer_start(app, reterr));
     *ret_app = STEAL(app);
     return PAWL_OK;
+}
+
+pawl_status pawl_app_open(const char *location,
+                          const pawl_app_descriptor *descriptor,
+                          const pawl_app_options *options,
+                          pawl_app **ret_app,
+                          pawl_error *reterr)
+{
+    NEED(location, ret_app, reterr);
+    return pawl__app_open_at(location, descriptor, options, NULL, ret_app, reterr);
 }

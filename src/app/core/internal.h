@@ -43,7 +43,9 @@ struct app_anchor_writer {
 };
 
 struct pawl_app {
-    struct pawl__clock *clock; /* of deadlines and waits */
+    struct pawl__clock *clock; /* what is stamped and decided by time */
+    struct pawl__clock
+        *wait_clock; /* of callers' deadlines; it runs, whatever the other one does */
     struct app_definition definition;
     const pawl_seq_type *types; /* of all kinds */
     size_t type_count;
@@ -58,6 +60,14 @@ struct pawl_app {
     char
         answering; /* no value: its address says that a thread is in an answer (base/thread/inside.h) */
 };
+
+/* pawl_app_open on a given clock: of a test, or a simulation. NULL: the real one. */
+PAWL_MUST_USE pawl_status pawl__app_open_at(const char *location,
+                                            const pawl_app_descriptor *descriptor,
+                                            const pawl_app_options *options,
+                                            struct pawl__clock *clock,
+                                            pawl_app **ret_app,
+                                            pawl_error *reterr);
 
 /* Reads the anchor, once the definition and the format are known. CORRUPT: the log is not the one that the
  * anchor describes; CONFLICT: another application has the id. `found`: whether there is an application. A reader

@@ -334,7 +334,8 @@ pawl_status pawl_app_exec(pawl_app *app,
     }
     TRY(make_item(partition, command, &item, reterr));
     struct pawl__commit_item *mine = &item->item;
-    int64_t deadline_ns = pawl__monotonic_ns(app->clock) + app->options.exec_ms_max * NS_PER_MS;
+    int64_t deadline_ns =
+        pawl__monotonic_ns(app->wait_clock) + app->options.exec_ms_max * NS_PER_MS;
     pawl_status status = pawl__commit_submit(partition->commit, &mine, deadline_ns, reterr);
     if (mine == NULL) {
         return status; /* the committer has it, and frees it */
@@ -403,7 +404,7 @@ static pawl_status start_sequencer(struct app_partition *partition, pawl_error *
     options.flush_interval_ms = app->options.flush_interval_ms;
     options.cache_size = app->options.cache_size;
     options.close_ms_max = app->options.close_ms_max;
-    return pawl_sequencer_new(&options, &partition->sequencer, reterr);
+    return pawl__sequencer_new_at(&options, app->clock, &partition->sequencer, reterr);
 }
 
 pawl_status pawl__app_partition_init(struct app_partition *partition, pawl_error *reterr)
@@ -415,7 +416,7 @@ pawl_status pawl__app_partition_init(struct app_partition *partition, pawl_error
         .limits = { .batch_items_max = GROUP_MAX,
                     .batch_bytes_max = GROUP_BYTES_MAX,
                     .waiting_max = WAITING_MAX },
-        .clock = partition->app->clock,
+        .clock = partition->app->wait_clock,
     };
 
     partition->bytes = (struct pawl__buf)BUF_INIT(APP_EVENT_BYTES_MAX);

@@ -17,6 +17,8 @@
 #define US_PER_S INT64_C(1000000)
 
 struct pawl__clock;
+struct pawl__cond;
+struct pawl__lock;
 
 struct pawl__clock_ops {
     int64_t (*wall_us)(struct pawl__clock *clock);
@@ -24,6 +26,12 @@ struct pawl__clock_ops {
     int64_t (*boot_ns)(struct pawl__clock *clock);
     /* Returns when monotonic_ns has reached `until_ns`. A virtual clock jumps there. */
     void (*sleep_until)(struct pawl__clock *clock, int64_t until_ns);
+    /* Waits for the condition until then: see pawl__cond_wait_on. NULL: the clock runs as the machine's
+     * monotonic one does. */
+    void (*wait_until)(struct pawl__clock *clock,
+                       struct pawl__cond *cond,
+                       struct pawl__lock *lock,
+                       int64_t until_ns);
 };
 
 struct pawl__clock {

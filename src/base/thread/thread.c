@@ -87,6 +87,18 @@ bool pawl__cond_wait_until(struct pawl__cond *cond, struct pawl__lock *lock, int
     return error == 0;
 }
 
+void pawl__cond_wait_on(struct pawl__clock *clock,
+                        struct pawl__cond *cond,
+                        struct pawl__lock *lock,
+                        int64_t until_ns)
+{
+    if (clock->ops->wait_until != NULL) {
+        clock->ops->wait_until(clock, cond, lock, until_ns);
+    } else {
+        (void)pawl__cond_wait_until(cond, lock, until_ns);
+    }
+}
+
 _Thread_local uint64_t pawl__thread_number_mine;
 
 uint64_t pawl__thread_number_new(void)

@@ -24,6 +24,8 @@
 #define NO_LOCK_ANALYSIS
 #endif
 
+struct pawl__clock;
+
 struct LOCK_CAPABILITY pawl__lock {
     pthread_mutex_t mutex;
 };
@@ -52,6 +54,13 @@ void pawl__cond_wait(struct pawl__cond *cond, struct pawl__lock *lock) REQUIRES_
 /* False when the monotonic deadline passed first. Spurious wake-ups happen: look at the state. */
 bool pawl__cond_wait_until(struct pawl__cond *cond, struct pawl__lock *lock, int64_t deadline_ns)
     REQUIRES_LOCK(*lock);
+
+/* The same until a time of `clock`: a thread that does something at a time decided by a given clock waits
+ * with this. One that a test or a simulation moves wakes it. */
+void pawl__cond_wait_on(struct pawl__clock *clock,
+                        struct pawl__cond *cond,
+                        struct pawl__lock *lock,
+                        int64_t until_ns) REQUIRES_LOCK(*lock);
 
 /* The number of the calling thread: no other thread of the process has it, has had it or will have it. The
  * address of a thread-local is no such thing: the next thread gets the same one. Never 0. */
