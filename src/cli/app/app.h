@@ -22,36 +22,22 @@ extern const struct pawl__cli_command pawl__cli_cmd_seq_verify;
     {                                                    \
         .name = "APP", .help = "The application's name." \
     }
-#define APP_FLAG                                                                            \
-    {                                                                                       \
-        .name = "apps", .value = "LOCATION",                                                \
-        .help = "Where applications are: a directory or postgres://...", .kind = VALUE_FILE \
-    }
+#define APP_FLAG                                                  \
+    FLAG("apps",                                                  \
+         "LOCATION",                                              \
+         "Where applications are: a directory or postgres://...", \
+         .kind = VALUE_FILE)
 #define APP_WHERE                                                                             \
     "Applications are where --apps says: in a directory, each in one of its own, or in a "    \
     "database, postgres://USER@HOST/DB. Without it, they are in apps/ in the directory of "   \
     "--data; without that, in the PostgreSQL database of DATABASE_URL; and without that, in " \
     "apps/ in the data directory of the settings. One process at a time has an application."
-#define APP_WORKSPACE_FLAG                                                                 \
-    {                                                                                      \
-        .name = "workspace", .value = "N", .help = "The workspace.", .kind = VALUE_NUMBER, \
-        .min = 1, .max = INT64_MAX, .required = true                                       \
-    }
-#define APP_ONE_WORKSPACE_FLAG                                                                 \
-    {                                                                                          \
-        .name = "workspace", .value = "N", .help = "Of this workspace.", .kind = VALUE_NUMBER, \
-        .min = 1, .max = INT64_MAX                                                             \
-    }
-#define APP_FROM_FLAG(what)                                                         \
-    {                                                                               \
-        .name = "from", .value = "N", .help = what, .kind = VALUE_NUMBER, .min = 0, \
-        .max = INT64_MAX, .fallback = "0"                                           \
-    }
-#define APP_LIMIT_FLAG                                                                             \
-    {                                                                                              \
-        .name = "limit", .value = "N", .help = "Up to this many; 0 is all.", .kind = VALUE_NUMBER, \
-        .min = 0, .max = INT64_MAX, .fallback = "0"                                                \
-    }
+#define APP_WORKSPACE_FLAG \
+    NUMBER_FLAG("workspace", "N", 1, INT64_MAX, "The workspace.", .required = true)
+#define APP_ONE_WORKSPACE_FLAG NUMBER_FLAG("workspace", "N", 1, INT64_MAX, "Of this workspace.")
+#define APP_FROM_FLAG(what) NUMBER_FLAG("from", "N", 0, INT64_MAX, what, .fallback = "0")
+#define APP_LIMIT_FLAG \
+    NUMBER_FLAG("limit", "N", 0, INT64_MAX, "Up to this many; 0 is all.", .fallback = "0")
 
 /* An application that the examples may use. */
 #define APP_EXAMPLE_CREATE                                       \

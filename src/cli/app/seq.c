@@ -296,11 +296,10 @@ static pawl_status verify_run(struct pawl__cli_run *run, pawl_error *reterr)
                : status;
 }
 
-#define SEQUENCE_FLAG                                                                              \
-    {                                                                                              \
-        .name = "sequence", .value = "NAME",                                                       \
-        .help = "Only this one: wlog_offset, c_record, ow_record or one of the application's own." \
-    }
+#define SEQUENCE_FLAG \
+    FLAG("sequence",  \
+         "NAME",      \
+         "Only this one: wlog_offset, c_record, ow_record or one of the application's own.")
 
 #define NUMBER_COLUMNS                                                                         \
     "sequence, initial (the first number), last (the last one that was used), used (how many " \

@@ -7,6 +7,7 @@
 
 #include "base/core/macros.h"
 #include "base/os/fs.h"
+#include "cli/frame/run.h"
 
 /* Asks for nothing: POLLERR and POLLHUP come unasked. A pipe says POLLERR when its last reader has
  * closed it, a socket and a terminal POLLHUP. A file says nothing, ever. */
@@ -31,13 +32,16 @@ void pawl__cli_out_watch_start(struct pawl__cli_out_watch *watch,
 {
     *watch = (struct pawl__cli_out_watch){ .stop_fd = eventfd(0, EFD_CLOEXEC), .woken = woken };
     atomic_init(&watch->gone, false);
+    pawl__cli_interrupt_catch(woken);
     if (watch->stop_fd < 0
         || pawl__thread_start(&watch->thread, "pawl-output", watch_main, watch, NULL) != PAWL_OK) {
         pawl__fs_close(&watch->stop_fd);
     }
 }
 
-void pawl__cli_out_watch_stop(struct pawl__cli_out_watch *watch)
+pawl_status pawl__cli_out_watch_end(struct pawl__cli_out_watch *watch,
+                                    pawl_status status,
+                                    pawl_error *reterr)
 {
     if (watch->stop_fd >= 0) {
         uint64_t one = 1;
@@ -45,9 +49,7 @@ void pawl__cli_out_watch_stop(struct pawl__cli_out_watch *watch)
         pawl__thread_join(&watch->thread);
         pawl__fs_close(&watch->stop_fd);
     }
-}
-
-bool pawl__cli_out_watch_gone(struct pawl__cli_out_watch *watch)
-{
-    return atomic_load(&watch->gone);
+    pawl__cli_interrupt_release();
+    return status == PAWL_CANCELLED && atomic_load(&watch->gone) ? pawl__cli_out_fail_gone(reterr)
+                                                                 : status;
 }

@@ -15,12 +15,14 @@ struct pawl__cli_out_watch {
     atomic_bool gone;
 };
 
-/* Calls woken->wake on a thread of its own when the reader of standard output goes away. What keeps it
- * from starting is no failure: then the next write notices. `watch` must not move. */
+/* Around a call that waits: calls woken->wake on an interrupt, and on a thread of its own when the reader
+ * of standard output goes away. What keeps the thread from starting is no failure: then the next write
+ * notices. `watch` must not move. */
 void pawl__cli_out_watch_start(struct pawl__cli_out_watch *watch,
                                const struct pawl__cli_wakeable *woken);
-void pawl__cli_out_watch_stop(struct pawl__cli_out_watch *watch); /* for AUTO, too */
-
-bool pawl__cli_out_watch_gone(struct pawl__cli_out_watch *watch);
+/* What the command returns after a call that returned `status`. */
+pawl_status pawl__cli_out_watch_end(struct pawl__cli_out_watch *watch,
+                                    pawl_status status,
+                                    pawl_error *reterr);
 
 #endif

@@ -8,18 +8,14 @@
 #include "base/os/fs.h"
 #include "cli/ledger/ledger.h"
 
-#define DIR_FLAG                                          \
-    {                                                     \
-        .name = "dir", .value = "DIR",                    \
-        .help = "Where they are; snapshots/ of the data " \
-                "directory if it is left out.",           \
-        .kind = VALUE_DIR                                 \
-    }
-#define KEEP_FLAG                                                             \
-    {                                                                         \
-        .name = "keep", .value = "N", .help = "How many of the newest stay.", \
-        .kind = VALUE_NUMBER, .min = 1, .max = 1000000, .fallback = "3"       \
-    }
+#define DIR_FLAG                                   \
+    FLAG("dir",                                    \
+         "DIR",                                    \
+         "Where they are; snapshots/ of the data " \
+         "directory if it is left out.",           \
+         .kind = VALUE_DIR)
+#define KEEP_FLAG \
+    NUMBER_FLAG("keep", "N", 1, 1000000, .help = "How many of the newest stay.", .fallback = "3")
 /* --- snapshot --- */
 
 static pawl_status snapshot_to(const struct pawl__cli_run *run,

@@ -97,14 +97,8 @@ static pawl_status follow(const struct pawl__cli_run *run,
     const struct pawl__cli_wakeable woken = { wake_reader, reader };
     struct pawl__cli_out_watch output;
 
-    pawl__cli_interrupt_catch(&woken);
     pawl__cli_out_watch_start(&output, &woken);
-    pawl_status status = follow_on(run, reader, left, reterr);
-    pawl__cli_out_watch_stop(&output);
-    pawl__cli_interrupt_release();
-    return status == PAWL_CANCELLED && pawl__cli_out_watch_gone(&output)
-               ? pawl__cli_out_fail_gone(reterr)
-               : status;
+    return pawl__cli_out_watch_end(&output, follow_on(run, reader, left, reterr), reterr);
 }
 
 static pawl_status tail_run(struct pawl__cli_run *run, pawl_error *reterr)

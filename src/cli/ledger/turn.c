@@ -4,20 +4,16 @@
 #include "base/os/display.h"
 #include "cli/ledger/ledger.h"
 
-#define RUN_FLAG                                                            \
-    {                                                                       \
-        .name = "run", .value = "RUN", .help = "The run.", .required = true \
-    }
-#define TURN_FLAG                                                                           \
-    {                                                                                       \
-        .name = "turn", .value = "N", .help = "The turn of the run.", .kind = VALUE_NUMBER, \
-        .min = 0, .max = INT64_MAX, .required = true                                        \
-    }
-#define ATTEMPT_FLAG                                                                             \
-    {                                                                                            \
-        .name = "attempt", .value = "N", .help = "The attempt that 'turn begin' answered with.", \
-        .kind = VALUE_NUMBER, .min = 1, .max = UINT32_MAX, .required = true                      \
-    }
+#define RUN_FLAG FLAG("run", "RUN", "The run.", .required = true)
+#define TURN_FLAG \
+    NUMBER_FLAG("turn", "N", 0, INT64_MAX, .help = "The turn of the run.", .required = true)
+#define ATTEMPT_FLAG                                                    \
+    NUMBER_FLAG("attempt",                                              \
+                "N",                                                    \
+                1,                                                      \
+                UINT32_MAX,                                             \
+                .help = "The attempt that 'turn begin' answered with.", \
+                .required = true)
 
 static void free_turn(pawl_turn **turn)
 {

@@ -18,10 +18,7 @@
     {                                            \
         .name = "TASK", .help = "The task's id." \
     }
-#define TYPE_FLAG                                                                             \
-    {                                                                                         \
-        .name = "type", .value = "TYPE", .help = "Of this type.", .choices = CHECKPOINT_TYPES \
-    }
+#define TYPE_FLAG FLAG("type", "TYPE", "Of this type.", .choices = CHECKPOINT_TYPES)
 #define ADD                                                                                       \
     "pawl work task create --data ./data --id t-1 --title 'Read books' >task && "                 \
     "pawl work checkpoint add --data ./data --task t-1 --type iteration_end --id c-1 --snapshot " \

@@ -11,11 +11,8 @@
 #include "cli/work/work.h"
 #include "records/work.h"
 
-#define LEASE_FLAG                                                                   \
-    {                                                                                \
-        .name = "lease", .value = "DURATION",                                        \
-        .help = "How long it holds from now, from 1ms to 7d; instead of work.lease." \
-    }
+#define LEASE_FLAG \
+    FLAG("lease", "DURATION", "How long it holds from now, from 1ms to 7d; instead of work.lease.")
 #define SUBMIT_AND_CLAIM                                                                     \
     "pawl work submit --data ./data --type mail --id m-1 >queued && pawl work claim --data " \
     "./data "                                                                                \
@@ -57,14 +54,9 @@ static pawl_status claim_waiting(pawl_work *work,
     const struct pawl__cli_wakeable woken = { wake_claim, work };
     struct pawl__cli_out_watch output;
 
-    pawl__cli_interrupt_catch(&woken);
     pawl__cli_out_watch_start(&output, &woken);
-    pawl_status status = pawl_work_claim(work, claim, ret_claimed, reterr);
-    pawl__cli_out_watch_stop(&output);
-    pawl__cli_interrupt_release();
-    return status == PAWL_CANCELLED && pawl__cli_out_watch_gone(&output)
-               ? pawl__cli_out_fail_gone(reterr)
-               : status;
+    return pawl__cli_out_watch_end(
+        &output, pawl_work_claim(work, claim, ret_claimed, reterr), reterr);
 }
 
 static bool claim_row(struct pawl__cli_rows *rows, const pawl_item *item)
@@ -235,11 +227,7 @@ static pawl_status complete_run(struct pawl__cli_run *run, pawl_error *reterr)
     return print_status(run, PAWL_ITEM_COMPLETED, reterr);
 }
 
-#define OUTPUT_FLAG                                                      \
-    {                                                                    \
-        .name = "output", .value = "JSON",                               \
-        .help = "What came of it; @FILE reads a file, - standard input." \
-    }
+#define OUTPUT_FLAG FLAG("output", "JSON", "What came of it; @FILE reads a file, - standard input.")
 
 const struct pawl__cli_command pawl__cli_cmd_work_complete = {
     .name = "complete",

@@ -43,11 +43,11 @@ DEFINE_AUTO(pawl_idem *, pawl_idem_free)
 enum { WORK_DATA_BYTES_MAX = 1 << 20 }; /* of one value; the library's own default */
 
 /* Of `pawl work` and of `pawl idem`. */
-#define WORK_FLAG                                                                             \
-    {                                                                                         \
-        .name = "work", .value = "LOCATION",                                                  \
-        .help = "Which work store: a path, sqlite:PATH or postgres://...", .kind = VALUE_FILE \
-    }
+#define WORK_FLAG                                                   \
+    FLAG("work",                                                    \
+         "LOCATION",                                                \
+         "Which work store: a path, sqlite:PATH or postgres://...", \
+         .kind = VALUE_FILE)
 #define WORK_WHERE                                                                              \
     "The store is the one of --work: a path, sqlite:PATH, or postgres://USER@HOST/DB. Without " \
     "it, it is work.sqlite in the directory of --data; without that, the database of "          \
@@ -142,11 +142,9 @@ PAWL_MUST_USE pawl_status pawl__cli_work_json(const struct pawl__cli_run *run,
                 .fallback = "3")
 
 /* The lease that the operand ID and --token name. */
-#define WORK_TOKEN_FLAG                                                          \
-    {                                                                            \
-        .name = "token", .value = "N", .help = "The token that the claim gave.", \
-        .kind = VALUE_NUMBER, .min = 1, .max = INT64_MAX, .required = true       \
-    }
+#define WORK_TOKEN_FLAG \
+    NUMBER_FLAG(        \
+        "token", "N", 1, INT64_MAX, .help = "The token that the claim gave.", .required = true)
 #define WORK_ID_OPERAND                        \
     {                                          \
         .name = "ID", .help = "The item's id." \
