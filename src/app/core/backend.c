@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/core/error.h"
+#include "store/absent.h"
 
 enum { KEY_BYTES_MAX = 1 << 20 };
 
@@ -54,6 +55,10 @@ pawl_status pawl__app_store_make(const struct pawl__location *location,
         [PAWL__AT_POSTGRES] = &pawl__app_postgres_ops,
     };
     const struct app_store_ops *ops = stores[location->scheme];
+
+    if (ops->absent.engine != NULL) {
+        return pawl__fail_absent(reterr, ops->absent.engine, ops->absent.option);
+    }
     AUTO(pawl__app_store_close_p) struct app_store *store = calloc(1, ops->size);
 
     if (store == NULL) {
@@ -67,10 +72,8 @@ pawl_status pawl__app_store_make(const struct pawl__location *location,
 
 void pawl__app_store_close(struct app_store *store)
 {
-    if (store != NULL && store->ops->close != NULL) {
+    if (store != NULL) {
         store->ops->close(store);
-    } else {
-        free(store);
     }
 }
 

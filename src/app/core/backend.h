@@ -112,13 +112,18 @@ typedef pawl_status app_write_anchor_fn(struct app_store *store,
                                         pawl_error *reterr);
 
 struct app_store_ops {
+    /* In a build without the engine; then there is nothing else. */
+    struct {
+        const char *engine;
+        const char *option;
+    } absent;
+
     size_t size; /* of a store, which begins with struct app_store and starts with zeroes */
     pawl_status (*open)(struct app_store *store,
                         const struct pawl__location *location,
                         const struct app_store_options *options,
                         pawl_error *reterr);
-    /* Also after an open that failed. NULL: there is nothing but its memory. */
-    void (*close)(struct app_store *store);
+    void (*close)(struct app_store *store); /* also after an open that failed */
 
     /* From any thread: calls under way and later ones end soon, for good. NULL: they do anyway. */
     void (*interrupt)(struct app_store *store);
