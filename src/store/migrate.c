@@ -59,8 +59,12 @@ pawl_status pawl__migrate_pending(const struct pawl__migrate_ops *ops,
                                   pawl_error *reterr)
 {
     struct recorded seen = { .schema = schema };
+    bool has = false;
 
-    TRY(ops->each(store, schema->component, check_row, &seen, reterr));
+    TRY(ops->has_table(store, &has, reterr));
+    if (has) {
+        TRY(ops->each(store, schema->component, check_row, &seen, reterr));
+    }
     if (seen.count > schema->count) {
         return pawl__fail(reterr,
                           PAWL_UNSUPPORTED,

@@ -73,8 +73,10 @@ struct pawl__migrate_ops {
      * transaction here lets two processes apply the same migration. */
     pawl_status (*begin)(void *store, pawl_error *reterr);
 
-    /* Visits the component's rows in the order of their numbers, inside or outside of a
-     * transaction; none when there is no table schema_version. Writes nothing. */
+    /* Whether there is a table schema_version. Inside or outside of a transaction; writes nothing. */
+    pawl_status (*has_table)(void *store, bool *ret_has, pawl_error *reterr);
+
+    /* Visits the component's rows of that table in the order of their numbers. */
     pawl_status (*each)(void *store,
                         const char *component,
                         pawl__schema_visit *visit,

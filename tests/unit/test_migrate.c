@@ -56,6 +56,14 @@ static pawl_status engine_begin(void *store, pawl_error *reterr)
     return step(engine, "begin", reterr);
 }
 
+static pawl_status engine_has_table(void *store, bool *ret_has, pawl_error *reterr)
+{
+    (void)store;
+    (void)reterr;
+    *ret_has = true;
+    return PAWL_OK;
+}
+
 static pawl_status engine_each(void *store,
                                const char *component,
                                pawl__schema_visit *visit,
@@ -120,6 +128,7 @@ static struct pawl__clock *engine_clock(void *store)
 static const struct pawl__migrate_ops ops = {
     .table_sql = "TABLE",
     .begin = engine_begin,
+    .has_table = engine_has_table,
     .each = engine_each,
     .exec = engine_exec,
     .record = engine_record,

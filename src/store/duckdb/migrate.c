@@ -11,7 +11,7 @@ static pawl_status migrate_begin(void *store, pawl_error *reterr)
     return pawl__duck_begin(store, PAWL__DUCK_WRITE, reterr);
 }
 
-static pawl_status has_table(struct pawl__duck_conn *conn, bool *ret_has, pawl_error *reterr)
+static pawl_status has_table(void *conn, bool *ret_has, pawl_error *reterr)
 {
     AUTO(pawl__duck_rows_free_p) struct pawl__duck_rows *rows = NULL;
 
@@ -53,12 +53,7 @@ static pawl_status migrate_each(void *store,
                                 pawl_error *reterr)
 {
     AUTO(pawl__duck_rows_free_p) struct pawl__duck_rows *rows = NULL;
-    bool has = false;
 
-    TRY(has_table(store, &has, reterr));
-    if (!has) {
-        return PAWL_OK;
-    }
     TRY(pawl__duck_query_text(store,
                               pawl__store_duck_statements[STORE_DUCK_VERSIONS],
                               DUCK_ARGS(pawl__duck_text(pawl_view_of(component))),
@@ -102,6 +97,7 @@ DEFINE_MIGRATE_METHODS(struct pawl__duck_conn,
 const struct pawl__migrate_ops pawl__duck_migrate_ops = {
     .table_sql = pawl__store_duck_version_table,
     .begin = migrate_begin,
+    .has_table = has_table,
     .each = migrate_each,
     .exec = migrate_exec,
     .record = migrate_record,

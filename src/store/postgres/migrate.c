@@ -72,10 +72,12 @@ static pawl_status migrate_begin(void *store, pawl_error *reterr)
     return status;
 }
 
-static pawl_status has_table(struct pawl__pg *pg, bool *ret_has, pawl_error *reterr)
+static pawl_status has_table(void *store, bool *ret_has, pawl_error *reterr)
 {
+    struct pawl__pg *pg = store;
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
 
+    TRY(pawl__pg_ready(pg, reterr));
     TRY(pawl__pg_query(pg,
                        &pawl__store_pg_statements[STORE_PG_HAS_VERSIONS],
                        PG_ARGS(pawl__pg_text(pawl_view_of(pg->namespace))),
@@ -124,24 +126,17 @@ static pawl_status migrate_each(void *store,
                                 void *context,
                                 pawl_error *reterr)
 {
-    struct pawl__pg *pg = store;
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    bool has = false;
 
-    pawl_status status = pawl__pg_ready(pg, reterr);
-    status = status != PAWL_OK ? status : has_table(pg, &has, reterr);
-    if (status != PAWL_OK || !has) {
-        return status;
+    TRY(pawl__pg_query(store,
+                       &pawl__store_pg_statements[STORE_PG_VERSIONS],
+                       PG_ARGS(pawl__pg_text(pawl_view_of(component))),
+                       &rows,
+                       reterr));
+    for (size_t i = 0; i < rows.count; i++) {
+        TRY(visit_row(&rows, i, visit, context, reterr));
     }
-    status = pawl__pg_query(pg,
-                            &pawl__store_pg_statements[STORE_PG_VERSIONS],
-                            PG_ARGS(pawl__pg_text(pawl_view_of(component))),
-                            &rows,
-                            reterr);
-    for (size_t i = 0; i < rows.count && status == PAWL_OK; i++) {
-        status = visit_row(&rows, i, visit, context, reterr);
-    }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status migrate_exec(void *store, const char *sql, pawl_error *reterr)
@@ -169,6 +164,7 @@ DEFINE_MIGRATE_METHODS(struct pawl__pg, pawl__pg_commit, pawl__pg_rollback, opti
 const struct pawl__migrate_ops pawl__pg_migrate_ops = {
     .table_sql = pawl__store_pg_version_table,
     .begin = migrate_begin,
+    .has_table = has_table,
     .each = migrate_each,
     .exec = migrate_exec,
     .record = migrate_record,

@@ -11,7 +11,7 @@ static pawl_status schema_begin(void *store, pawl_error *reterr)
     return pawl__sqlite_begin(store, PAWL__SQLITE_IMMEDIATE, reterr);
 }
 
-static pawl_status has_table(struct pawl__sqlite *db, bool *ret_has, pawl_error *reterr)
+static pawl_status has_table(void *db, bool *ret_has, pawl_error *reterr)
 {
     AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
 
@@ -80,10 +80,6 @@ static pawl_status schema_each(void *store,
     AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
     bool more = false;
 
-    TRY(has_table(store, &more, reterr));
-    if (!more) {
-        return PAWL_OK;
-    }
     TRY(pawl__sqlite_prepare_once(
         store, pawl__store_sql_statements[STORE_SQL_VERSIONS], &stmt, reterr));
     pawl__sqlite_bind_text(&stmt, 1, pawl_view_of(component));
@@ -127,6 +123,7 @@ DEFINE_MIGRATE_METHODS(struct pawl__sqlite, pawl__sqlite_commit, pawl__sqlite_ro
 const struct pawl__migrate_ops pawl__sqlite_migrate_ops = {
     .table_sql = pawl__store_sql_version_table,
     .begin = schema_begin,
+    .has_table = has_table,
     .each = schema_each,
     .exec = schema_exec,
     .record = schema_record,
