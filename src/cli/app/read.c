@@ -119,7 +119,7 @@ const struct pawl__cli_command pawl__cli_cmd_app_records = {
                    "one by one with --id. The columns are id, class, table and data; --json names "
                    "them.",
     .flags = FLAGS(APP_WORKSPACE_FLAG,
-                   NUMBER_FLAG("id", "N", 1, INT64_MAX, .help = "Only this record, of any class."),
+                   NUMBER_FLAG("id", "N", 1, INT64_MAX, "Only this record, of any class."),
                    APP_FROM_FLAG("From this id on."),
                    APP_LIMIT_FLAG),
     .operands = OPERANDS(APP_OPERAND),
@@ -185,14 +185,11 @@ const struct pawl__cli_command pawl__cli_cmd_app_plog = {
     .name = "plog",
     .summary = "show the events of a partition",
     .description = LOG_COLUMNS,
-    .flags = FLAGS(NUMBER_FLAG("partition",
-                               "N",
-                               0,
-                               PAWL_APP_PARTITIONS_MAX - 1,
-                               .help = "From 0 on.",
-                               .fallback = "0"),
-                   APP_FROM_FLAG("From this offset on."),
-                   APP_LIMIT_FLAG),
+    .flags =
+        FLAGS(NUMBER_FLAG(
+                  "partition", "N", 0, PAWL_APP_PARTITIONS_MAX - 1, "From 0 on.", .fallback = "0"),
+              APP_FROM_FLAG("From this offset on."),
+              APP_LIMIT_FLAG),
     .operands = OPERANDS(APP_OPERAND),
     .examples = EXAMPLES(APP_EXAMPLE_AFTER("pawl app plog --data ./data orders --limit 10",
                                            "the first events of a partition")),

@@ -94,12 +94,9 @@ struct pawl__cli_command {
     {                                                          \
         .name = (flag), .value = (called), .help = __VA_ARGS__ \
     }
-/* A flag whose value is a whole number from `least` to `most`; its help, letter, fallback follow. */
-#define NUMBER_FLAG(flag, called, least, most, ...)                                             \
-    {                                                                                           \
-        .name = (flag), .value = (called), .kind = VALUE_NUMBER, .min = (least), .max = (most), \
-        __VA_ARGS__                                                                             \
-    }
+/* The same of a whole number from `least` to `most`. */
+#define NUMBER_FLAG(flag, called, least, most, ...) \
+    FLAG(flag, called, __VA_ARGS__, .kind = VALUE_NUMBER, .min = (least), .max = (most))
 #define OPERANDS(...) ((const struct pawl__cli_operand[]){ __VA_ARGS__, { .name = NULL } })
 #define EXAMPLES(...) ((const struct pawl__cli_example[]){ __VA_ARGS__, { .line = NULL } })
 /* An example that a test runs. */

@@ -453,20 +453,18 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_append = {
              "ID",
              "Of the event, up to 200 bytes; 'new' makes a random one, which no retry finds."),
         FLAG("run", "RUN", "The run it belongs to."),
-        NUMBER_FLAG("turn", "N", 0, INT64_MAX, .help = "The turn of the run."),
+        NUMBER_FLAG("turn", "N", 0, INT64_MAX, "The turn of the run."),
         FLAG("kind", "KIND", "What happened."),
         FLAG("actor", "ACTOR", "Who did it."),
         FLAG("payload", "JSON", "What it says; @FILE reads a file, - standard input."),
-        NUMBER_FLAG(
-            "schema-version", "N", 1, INT32_MAX, .help = "Of the payload.", .fallback = "1"),
+        NUMBER_FLAG("schema-version", "N", 1, INT32_MAX, "Of the payload.", .fallback = "1"),
         FLAG("created-at", "TIME", "When; now if it is left out."),
-        NUMBER_FLAG("attempt", "N", 1, UINT32_MAX, .help = "Append to this attempt at the turn."),
-        NUMBER_FLAG(
-            "ordinal",
-            "N",
-            0,
-            INT64_MAX,
-            .help = "How many events without ids the attempt already has of this actor and kind."),
+        NUMBER_FLAG("attempt", "N", 1, UINT32_MAX, "Append to this attempt at the turn."),
+        NUMBER_FLAG("ordinal",
+                    "N",
+                    0,
+                    INT64_MAX,
+                    "How many events without ids the attempt already has of this actor and kind."),
         { .name = "atomic", .help = "All of the input or nothing." }),
     .examples = EXAMPLES(
         TESTED("pawl ledger append --data ./data --id e-1 --run village --turn 1 --kind say "

@@ -65,12 +65,12 @@ void pawl__cli_event_free_p(pawl_event **event);
 /* --- filter.c --- */
 
 /* Of the verbs that resume after an offset. */
-#define LEDGER_FROM_FLAG                                                         \
-    NUMBER_FLAG("from",                                                          \
-                "OFFSET",                                                        \
-                0,                                                               \
-                INT64_MAX,                                                       \
-                .help = "Only offsets greater than this one, which must exist.", \
+#define LEDGER_FROM_FLAG                                                 \
+    NUMBER_FLAG("from",                                                  \
+                "OFFSET",                                                \
+                0,                                                       \
+                INT64_MAX,                                               \
+                "Only offsets greater than this one, which must exist.", \
                 .fallback = "0")
 
 /* The flags of every verb that takes some of the events. */

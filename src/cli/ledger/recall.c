@@ -247,17 +247,12 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_recall = {
     .description =
         "Prints the events whose embeddings have the largest cosine with the one that is "
         "given, best first, each with its similarity from -1 to 1.",
-    .flags =
-        FLAGS(FLAG("vector", "JSON", "An array of numbers; @FILE reads a file."),
-              NUMBER_FLAG("like", "OFFSET", 1, INT64_MAX, .help = "The embedding of this event."),
-              NUMBER_FLAG("count",
-                          "N",
-                          1,
-                          PAWL_RECALL_COUNT_MAX,
-                          .help = "How many.",
-                          .letter = 'k',
-                          .fallback = "10"),
-              LEDGER_FILTER_FLAGS),
+    .flags = FLAGS(
+        FLAG("vector", "JSON", "An array of numbers; @FILE reads a file."),
+        NUMBER_FLAG("like", "OFFSET", 1, INT64_MAX, "The embedding of this event."),
+        NUMBER_FLAG(
+            "count", "N", 1, PAWL_RECALL_COUNT_MAX, "How many.", .letter = 'k', .fallback = "10"),
+        LEDGER_FILTER_FLAGS),
     .examples = EXAMPLES(TESTED(LEDGER_EXAMPLE_APPEND EMBED
                                 " && pawl ledger recall --data ./data --vector '[1,0]' -k 3",
                                 "the three nearest"),

@@ -201,7 +201,7 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_replay = {
         "kinds. With --at-offset or --at-time it is what counted at that moment. With --count it "
         "prints how many there are of each kind and actor instead.",
     .flags = FLAGS(LEDGER_FROM_FLAG,
-                   NUMBER_FLAG("at-offset", "OFFSET", 1, INT64_MAX, .help = "As of this offset."),
+                   NUMBER_FLAG("at-offset", "OFFSET", 1, INT64_MAX, "As of this offset."),
                    FLAG("at-time", "TIME", "As of this time; 1h means ago."),
                    { .name = "count", .help = "Count them by kind and actor." },
                    LEDGER_FILTER_FLAGS),

@@ -15,7 +15,7 @@
          "directory if it is left out.",           \
          .kind = VALUE_DIR)
 #define KEEP_FLAG \
-    NUMBER_FLAG("keep", "N", 1, 1000000, .help = "How many of the newest stay.", .fallback = "3")
+    NUMBER_FLAG("keep", "N", 1, 1000000, "How many of the newest stay.", .fallback = "3")
 /* --- snapshot --- */
 
 static pawl_status snapshot_to(const struct pawl__cli_run *run,
@@ -88,7 +88,7 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_snapshot = {
                                "N",
                                1,
                                UINT32_MAX,
-                               .help = "With --schedule: how many turns are enough.",
+                               "With --schedule: how many turns are enough.",
                                .fallback = "100"),
                    KEEP_FLAG,
                    DIR_FLAG),

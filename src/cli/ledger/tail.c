@@ -141,8 +141,7 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_tail = {
         "was committed, and holds back at the first turn that is still open.",
     .flags = FLAGS(
         LEDGER_FROM_FLAG,
-        NUMBER_FLAG(
-            "limit", "N", 1, INT64_MAX, .help = "End after this many events.", .letter = 'n'),
+        NUMBER_FLAG("limit", "N", 1, INT64_MAX, "End after this many events.", .letter = 'n'),
         { .name = "follow", .letter = 'f', .help = "Wait for more." },
         { .name = "complete-turns", .help = "Only events outside turns or in committed turns." },
         LEDGER_FILTER_FLAGS),

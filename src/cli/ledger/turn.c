@@ -5,14 +5,13 @@
 #include "cli/ledger/ledger.h"
 
 #define RUN_FLAG FLAG("run", "RUN", "The run.", .required = true)
-#define TURN_FLAG \
-    NUMBER_FLAG("turn", "N", 0, INT64_MAX, .help = "The turn of the run.", .required = true)
-#define ATTEMPT_FLAG                                                    \
-    NUMBER_FLAG("attempt",                                              \
-                "N",                                                    \
-                1,                                                      \
-                UINT32_MAX,                                             \
-                .help = "The attempt that 'turn begin' answered with.", \
+#define TURN_FLAG NUMBER_FLAG("turn", "N", 0, INT64_MAX, "The turn of the run.", .required = true)
+#define ATTEMPT_FLAG                                            \
+    NUMBER_FLAG("attempt",                                      \
+                "N",                                            \
+                1,                                              \
+                UINT32_MAX,                                     \
+                "The attempt that 'turn begin' answered with.", \
                 .required = true)
 
 static void free_turn(pawl_turn **turn)

@@ -216,7 +216,7 @@ static const struct pawl__cli_command add = {
         "..., one statement on the work store.",
     .flags = FLAGS(FLAG("task", "TASK", "The task it belongs to."),
                    FLAG("item", "ID", "Or the item, which you hold."),
-                   NUMBER_FLAG("token", "N", 1, INT64_MAX, .help = "Of the item's lease."),
+                   NUMBER_FLAG("token", "N", 1, INT64_MAX, "Of the item's lease."),
                    FLAG("type",
                         "TYPE",
                         "What kind it is.",

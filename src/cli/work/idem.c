@@ -204,7 +204,7 @@ static pawl_status fail_run(struct pawl__cli_run *run, pawl_error *reterr)
 }
 
 #define TOKEN_FLAG \
-    NUMBER_FLAG("token", "N", 1, INT64_MAX, .help = "The token that begin gave.", .required = true)
+    NUMBER_FLAG("token", "N", 1, INT64_MAX, "The token that begin gave.", .required = true)
 #define END_FLAGS     \
     FLAGS(TOKEN_FLAG, \
           FLAG("response", "JSON", "What came of it; @FILE reads a file, - standard input."))

@@ -167,7 +167,7 @@ const struct pawl__cli_command pawl__cli_cmd_work_claim = {
                                "N",
                                1,
                                PAWL_WORK_BATCH_MAX,
-                               .help = "Up to this many.",
+                               "Up to this many.",
                                .letter = 'n',
                                .fallback = "1"),
                    LEASE_FLAG,

@@ -43,16 +43,15 @@ const struct pawl__cli_command pawl__cli_cmd_work_list = {
         "Prints one line per item; with --json the whole item. An item that is waiting "
         "cannot be claimed yet: a delay, a backoff, an item that it comes after. One that is "
         "expired was left so by a statement of SQL, until the next sweep.",
-    .flags =
-        FLAGS(FLAG("task", "TASK", "Only items of this task."),
-              FLAG("type", "TYPE", "Only items of this type."),
-              FLAG("status",
-                   "STATUS",
-                   "Only items in this state.",
-                   .choices = ITEM_STATUSES,
-                   .repeats = true),
-              FLAG("holder", "NAME", "Only what this worker holds."),
-              NUMBER_FLAG("limit", "N", 1, INT64_MAX, .help = "Up to this many.", .letter = 'n')),
+    .flags = FLAGS(FLAG("task", "TASK", "Only items of this task."),
+                   FLAG("type", "TYPE", "Only items of this type."),
+                   FLAG("status",
+                        "STATUS",
+                        "Only items in this state.",
+                        .choices = ITEM_STATUSES,
+                        .repeats = true),
+                   FLAG("holder", "NAME", "Only what this worker holds."),
+                   NUMBER_FLAG("limit", "N", 1, INT64_MAX, "Up to this many.", .letter = 'n')),
     .examples = EXAMPLES(TESTED("pawl work submit --data ./data --type mail && "
                                 "pawl work list --data ./data --status pending",
                                 "what is to be done?"),

@@ -194,8 +194,7 @@ static pawl_status retention_run(struct pawl__cli_run *run, pawl_error *reterr)
         reterr);
 }
 
-#define DAYS_FLAG(flag, what, days) \
-    NUMBER_FLAG(flag, "N", 0, 36500, .help = (what), .fallback = (days))
+#define DAYS_FLAG(flag, what, days) NUMBER_FLAG(flag, "N", 0, 36500, (what), .fallback = (days))
 
 const struct pawl__cli_command pawl__cli_cmd_work_retention = {
     .name = "retention",
@@ -205,16 +204,13 @@ const struct pawl__cli_command pawl__cli_cmd_work_retention = {
         "(the newest of each type and the newest verified one always stay), completed keys, and "
         "expired keys at once. In small transactions, so that workers never wait; SQLite gives the "
         "space back. Prints how many of each, and the bytes.",
-    .flags = FLAGS(DAYS_FLAG("item-days", "Keep ended items for this many days.", "30"),
-                   DAYS_FLAG("key-days", "Keep completed keys for this many days.", "7"),
-                   NUMBER_FLAG("checkpoints",
-                               "N",
-                               0,
-                               UINT32_MAX,
-                               .help = "Keep this many per task.",
-                               .fallback = "100"),
-                   { .name = "archive", .help = "Checkpoints go to checkpoints_archive first." },
-                   { .name = "dry-run", .help = "Count, and change nothing." }),
+    .flags =
+        FLAGS(DAYS_FLAG("item-days", "Keep ended items for this many days.", "30"),
+              DAYS_FLAG("key-days", "Keep completed keys for this many days.", "7"),
+              NUMBER_FLAG(
+                  "checkpoints", "N", 0, UINT32_MAX, "Keep this many per task.", .fallback = "100"),
+              { .name = "archive", .help = "Checkpoints go to checkpoints_archive first." },
+              { .name = "dry-run", .help = "Count, and change nothing." }),
     .examples = EXAMPLES(
         TESTED("pawl work submit --data ./data --type mail && "
                "pawl work retention --data ./data --dry-run",

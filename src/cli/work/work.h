@@ -126,25 +126,20 @@ PAWL_MUST_USE pawl_status pawl__cli_work_json(const struct pawl__cli_run *run,
                                               pawl_error *reterr);
 
 /* Of the verbs that make items. */
-#define WORK_PRIORITY_FLAG                    \
-    NUMBER_FLAG("priority",                   \
-                "N",                          \
-                PAWL_WORK_PRIORITY_MIN,       \
-                PAWL_WORK_PRIORITY_MAX,       \
-                .help = "Higher ones first.", \
+#define WORK_PRIORITY_FLAG              \
+    NUMBER_FLAG("priority",             \
+                "N",                    \
+                PAWL_WORK_PRIORITY_MIN, \
+                PAWL_WORK_PRIORITY_MAX, \
+                "Higher ones first.",   \
                 .fallback = "0")
-#define WORK_RETRIES_FLAG                               \
-    NUMBER_FLAG("retries",                              \
-                "N",                                    \
-                0,                                      \
-                PAWL_WORK_RETRIES_MAX,                  \
-                .help = "Retries after the first try.", \
-                .fallback = "3")
+#define WORK_RETRIES_FLAG \
+    NUMBER_FLAG(          \
+        "retries", "N", 0, PAWL_WORK_RETRIES_MAX, "Retries after the first try.", .fallback = "3")
 
 /* The lease that the operand ID and --token name. */
 #define WORK_TOKEN_FLAG \
-    NUMBER_FLAG(        \
-        "token", "N", 1, INT64_MAX, .help = "The token that the claim gave.", .required = true)
+    NUMBER_FLAG("token", "N", 1, INT64_MAX, "The token that the claim gave.", .required = true)
 #define WORK_ID_OPERAND                        \
     {                                          \
         .name = "ID", .help = "The item's id." \
