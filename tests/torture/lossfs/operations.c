@@ -164,7 +164,10 @@ static void *op_init(struct fuse_conn_info *connection, struct fuse_config *conf
 {
     struct lossfs *fs = fuse_get_context()->private_data;
 
-    (void)connection;
+    /* As on a disk, a page stays as long as it is mapped. Otherwise the kernel drops all pages of a file, also
+     * those locked in memory, when it learns of a new time or size; nobody changes files but us. */
+    connection->want &= ~(unsigned)FUSE_CAP_AUTO_INVAL_DATA;
+    connection->want |= connection->capable & FUSE_CAP_EXPLICIT_INVAL_DATA;
     config->use_ino = 1;     /* SQLite and others tell files apart by them */
     config->nullpath_ok = 1; /* open files are reached through their handles */
     /* Nobody changes the live directory but us, so the kernel may remember what it was told; asking
