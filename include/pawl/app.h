@@ -309,6 +309,15 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_get_log_end(pawl_app *app,
                                                         uint64_t *ret_offset,
                                                         pawl_error *reterr);
 
+/* How its commands are committed, all partitions together, as metrics in the text format of Prometheus:
+ * pawl_commit_batches_total, pawl_commit_calls_total and pawl_commit_waiting, with store="app/NAME"; all 0 when
+ * it was opened to read. *ret_text is from malloc, NUL-terminated, for the caller to free(). `ret_len` may be
+ * NULL. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_get_metrics(pawl_app *app,
+                                                        char **ret_text,
+                                                        size_t *ret_len,
+                                                        pawl_error *reterr);
+
 /* What a CONFLICT of a command is about, in error->native; 0: something else. */
 enum { PAWL_APP_CONFLICT_OF_KEY = 1 };
 

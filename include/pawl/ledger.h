@@ -344,6 +344,16 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_fold(pawl_ledger *ledger,
                                                     uint64_t *ret_covered,
                                                     pawl_error *reterr);
 
+/* --- Metrics ---------------------------------------------------------------------------------- */
+
+/* How its appends are committed, as metrics in the text format of Prometheus: pawl_commit_batches_total,
+ * pawl_commit_calls_total and pawl_commit_waiting, with store="ledger"; all 0 when it was opened to read.
+ * *ret_text is from malloc, NUL-terminated, for the caller to free(). `ret_len` may be NULL. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_get_metrics(pawl_ledger *ledger,
+                                                           char **ret_text,
+                                                           size_t *ret_len,
+                                                           pawl_error *reterr);
+
 /* --- Proof ------------------------------------------------------------------------------------ */
 
 /* Progress of a long call: `done` of `total`; return false to stop it (CANCELLED). */

@@ -1,4 +1,4 @@
-/* How a committer is doing, as metrics that any capability can add (work does); the label `store` tells them apart:
+/* How committers are doing, as metrics; the label `store` tells them apart: "ledger", "work", "app/NAME".
  *
  *   pawl_commit_batches_total   transactions of the committer, whether they succeeded or not
  *   pawl_commit_calls_total     calls that they served: divided by the batches, how many share a commit
@@ -9,11 +9,26 @@
 #include "base/log/metrics.h"
 #include "engine/committer.h"
 
-/* Adds them as they are now. `store` is the label's value: "work". NULL, a handle that only reads, adds
- * nothing. */
-PAWL_MUST_USE pawl_status pawl__commit_metrics_add(struct pawl__commit *commit,
+struct pawl__commit_totals {
+    uint64_t batches;
+    uint64_t calls;
+    size_t waiting;
+};
+
+/* Adds those of a committer. NULL, that of a handle which only reads, adds nothing. */
+void pawl__commit_totals_add(struct pawl__commit_totals *totals, struct pawl__commit *commit);
+
+/* Adds the metrics. */
+PAWL_MUST_USE pawl_status pawl__commit_metrics_add(const struct pawl__commit_totals *totals,
                                                    const char *store,
                                                    struct pawl__metrics *registry,
                                                    pawl_error *reterr);
+
+/* These metrics alone as text: malloc'ed, NUL-terminated. `ret_len` may be NULL. */
+PAWL_MUST_USE pawl_status pawl__commit_metrics_text(const struct pawl__commit_totals *totals,
+                                                    const char *store,
+                                                    char **ret_text,
+                                                    size_t *ret_len,
+                                                    pawl_error *reterr);
 
 #endif

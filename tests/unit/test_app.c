@@ -13,6 +13,7 @@
 #include "base/os/failpoint.h"
 #include "base/thread/thread.h"
 #include "lib/fault.h"
+#include "lib/promtool.h"
 
 #define V(text) ((pawl_view){ (text), sizeof(text) - 1 })
 
@@ -774,6 +775,38 @@ static void test_a_close_beside_a_store_that_hangs_is_bounded(void **state)
     assert_ok(pawl__failpoint_set(NULL, &f->error), &f->error);
 }
 
+static void expect_metrics(struct app_fixture *f, const char *line)
+{
+    char *text = NULL;
+    size_t len = 0;
+
+    assert_ok(pawl_app_get_metrics(f->app, &text, &len, &f->error), &f->error);
+    assert_int_equal(len, strlen(text));
+    if (strstr(text, line) == NULL) {
+        fail_msg("'%s' is not in\n%s", line, text);
+    }
+    const char *said = promtool_says((pawl_view){ text, len });
+    if (said != NULL) {
+        assert_string_equal(said, "");
+    }
+    free(text);
+}
+
+static void test_commands_of_all_partitions_are_counted_as_metrics(void **state)
+{
+    struct app_fixture *f = *state;
+
+    app_open(f);
+    expect_metrics(f, "\npawl_commit_calls_total{store=\"app/orders\"} 0\n");
+    assert_ok(pawl_app_wait(f->app, APP_PATIENCE_MS, &f->error), &f->error);
+    app_create(f, 7, PAWL_APP_C_RECORD);
+    app_create(f, 7, PAWL_APP_C_RECORD);
+    app_create(f, 8, PAWL_APP_C_RECORD); /* the other partition */
+    expect_metrics(f, "\npawl_commit_batches_total{store=\"app/orders\"} 3\n");
+    expect_metrics(f, "\npawl_commit_calls_total{store=\"app/orders\"} 3\n");
+    expect_metrics(f, "\npawl_commit_waiting{store=\"app/orders\"} 0\n");
+}
+
 #define APP_TEST(name) cmocka_unit_test_setup_teardown(name, app_setup, app_teardown)
 
 int main(int argc, char **argv)
@@ -800,6 +833,7 @@ int main(int argc, char **argv)
         APP_TEST(test_commands_are_submitted_and_answered_in_order),
         APP_TEST(test_a_write_that_did_not_happen_gives_its_numbers_back),
         APP_TEST(test_a_write_whose_answer_was_lost_is_found_by_its_key),
+        APP_TEST(test_commands_of_all_partitions_are_counted_as_metrics),
         APP_TEST(test_a_close_beside_a_store_that_hangs_is_bounded),
     };
 

@@ -59,6 +59,7 @@ static void test_a_null_argument_is_invalid_by_its_name(void **state)
     pawl_sequencer_status status;
     pawl_app_response *response = NULL;
     uint64_t offset = 0;
+    char *text = NULL;
 
     app_open(f);
     pawl_app *app = f->app;
@@ -67,6 +68,8 @@ static void test_a_null_argument_is_invalid_by_its_name(void **state)
     REFUSED(pawl_app_get_status(NULL, 0, &status, &error), "app: is NULL");
     REFUSED(pawl_app_get_status(app, 0, NULL, &error), "ret_status: is NULL");
     REFUSED(pawl_app_get_status(app, 2, &status, &error), "there is no partition 2");
+    REFUSED(pawl_app_get_metrics(NULL, &text, NULL, &error), "app: is NULL");
+    REFUSED(pawl_app_get_metrics(app, NULL, NULL, &error), "ret_text: is NULL");
     REFUSED(pawl_app_get_log_end(NULL, 0, &offset, &error), "app: is NULL");
     REFUSED(pawl_app_get_log_end(app, 0, NULL, &error), "ret_offset: is NULL");
     REFUSED(pawl_app_get_log_end(app, UINT16_MAX, &offset, &error), "there is no partition");

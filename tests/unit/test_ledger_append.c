@@ -306,6 +306,29 @@ static void test_kinds_of_the_ledgers_own_are_refused(void **state)
     assert_ok(pawl_ledger_append(f->ledger, &event, NULL, &f->err), &f->err);
 }
 
+static void test_appends_are_counted_as_metrics(void **state)
+{
+    struct ledger_fixture *f = *state;
+    char *text = NULL;
+    size_t len = 0;
+
+    append_one(f, "a", 0, "0");
+    append_one(f, "b", 0, "0");
+    assert_ok(pawl_ledger_get_metrics(f->ledger, &text, &len, &f->err), &f->err);
+    assert_int_equal(len, strlen(text));
+    assert_string_equal(text,
+                        "# HELP pawl_commit_batches_total Transactions of the group commit.\n"
+                        "# TYPE pawl_commit_batches_total counter\n"
+                        "pawl_commit_batches_total{store=\"ledger\"} 2\n"
+                        "# HELP pawl_commit_calls_total Calls that these transactions served.\n"
+                        "# TYPE pawl_commit_calls_total counter\n"
+                        "pawl_commit_calls_total{store=\"ledger\"} 2\n"
+                        "# HELP pawl_commit_waiting Calls that wait for their transaction.\n"
+                        "# TYPE pawl_commit_waiting gauge\n"
+                        "pawl_commit_waiting{store=\"ledger\"} 0\n");
+    free(text);
+}
+
 static void test_missing_arguments_are_refused(void **state)
 {
     struct ledger_fixture *f = *state;
@@ -329,6 +352,7 @@ int main(int argc, char **argv)
         LEDGER_TEST(test_a_payload_is_one_json_value_within_the_limit),
         LEDGER_TEST(test_a_payload_may_have_as_many_bytes_as_the_options_say),
         LEDGER_TEST(test_kinds_of_the_ledgers_own_are_refused),
+        LEDGER_TEST(test_appends_are_counted_as_metrics),
         LEDGER_TEST(test_missing_arguments_are_refused),
     };
 

@@ -155,11 +155,14 @@ static void test_questions_check_their_arguments(void **state)
     uint64_t offset;
     int64_t turn;
     pawl_event *event = NULL;
+    char *text = NULL;
 
     BAD(pawl_ledger_latest_offset(NULL, &offset, &f->err));
     BAD(pawl_ledger_latest_offset(l, NULL, &f->err));
     BAD(pawl_ledger_get_head(NULL, &head, &f->err));
     BAD(pawl_ledger_get_head(l, NULL, &f->err));
+    BAD(pawl_ledger_get_metrics(NULL, &text, NULL, &f->err));
+    BAD(pawl_ledger_get_metrics(l, NULL, NULL, &f->err));
     BAD(pawl_ledger_max_turn(NULL, any, &turn, &f->err));
     BAD(pawl_ledger_max_turn(l, any, NULL, &f->err));
     BAD(pawl_ledger_max_turn(l, no_bytes, &turn, &f->err));

@@ -356,6 +356,40 @@ static void test_threads_count_without_losing_one(void **state)
     assert_non_null(strstr(f->out.data, "_count{agent=\"shared\"} 80000\n"));
 }
 
+static void expect_joined(const char *const *texts, size_t count, const char *expected)
+{
+    AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(OUT_BYTES_MAX);
+    pawl_view views[3];
+
+    assert_true(count <= COUNT_OF(views));
+    for (size_t i = 0; i < count; i++) {
+        views[i] = pawl_view_of(texts[i]);
+    }
+    pawl__metrics_join(views, count, &out);
+    assert_string_equal(out.data == NULL ? "" : out.data, expected);
+}
+
+static void test_joined_texts_have_one_head_a_metric(void **state)
+{
+    static const char *const texts[] = {
+        "# HELP a_total As.\n# TYPE a_total counter\na_total{store=\"x\"} 1\n"
+        "# HELP b Bs.\n# TYPE b gauge\nb 2\n",
+        "",
+        "# HELP c Cs.\n# TYPE c gauge\nc 3\n"
+        "# HELP a_total As.\n# TYPE a_total counter\na_total{store=\"y\"} 4\n",
+    };
+
+    (void)state;
+    expect_joined(texts, 0, "");
+    expect_joined(texts, 1, texts[0]);
+    expect_joined(texts,
+                  COUNT_OF(texts),
+                  "# HELP a_total As.\n# TYPE a_total counter\n"
+                  "a_total{store=\"x\"} 1\na_total{store=\"y\"} 4\n"
+                  "# HELP b Bs.\n# TYPE b gauge\nb 2\n"
+                  "# HELP c Cs.\n# TYPE c gauge\nc 3\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -368,6 +402,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_registry_has_a_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(
             test_without_memory_nothing_is_half_registered, setup, teardown),
+        cmocka_unit_test(test_joined_texts_have_one_head_a_metric),
         cmocka_unit_test_setup_teardown(test_threads_count_without_losing_one, setup, teardown),
     };
     return cmocka_run_group_tests_name("metrics", tests, NULL, NULL);

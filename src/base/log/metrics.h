@@ -79,4 +79,8 @@ PAWL_MUST_USE pawl_status pawl__metrics_write(struct pawl__metrics *metrics,
                                               struct pawl__buf *out,
                                               pawl_error *reterr);
 
+/* Appends the texts of several registries as one: a metric that more than one of them has gets one head, and
+ * the series of all. */
+void pawl__metrics_join(const pawl_view *texts, size_t count, struct pawl__buf *out);
+
 #endif

@@ -113,7 +113,12 @@ pawl_status pawl_work_get_metrics(pawl_work *work,
     for (size_t i = 0; i < METRIC_COUNT; i++) {
         TRY(pawl__metrics_register(registry, &defs[i], &metrics.by_id[i], reterr));
     }
-    TRY(pawl__commit_metrics_add(work->engine.commit, "work", registry, reterr));
+    if (work->engine.commit != NULL) {
+        struct pawl__commit_totals totals = { 0 };
+
+        pawl__commit_totals_add(&totals, work->engine.commit);
+        TRY(pawl__commit_metrics_add(&totals, "work", registry, reterr));
+    }
     TRY(pawl_work_get_stats(work, &stats, reterr));
     set_stats(&metrics, &stats);
     TRY(pawl_work_type_stats(work, set_type, &metrics, reterr));
