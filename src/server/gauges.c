@@ -1,4 +1,4 @@
-/* The sequences of the applications as metrics: set when somebody asks. */
+/* The sequences and commits of the applications as metrics: set when somebody asks. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -109,6 +109,40 @@ pawl_status pawl__serve_gauges_update(struct pawl__serve_node *node, pawl_error 
             status = update_partition(node->gauges, apps[i].app, p, reterr);
         }
     }
+    free(apps);
+    return status;
+}
+
+static pawl_status add_commits(const struct node_app_state *apps,
+                               size_t count,
+                               struct pawl__buf *out,
+                               pawl_error *reterr)
+{
+    for (size_t i = 0; i < count; i++) {
+        AUTO(pawl__text_free) char *text = NULL;
+        struct pawl__buf all = BUF_INIT(out->max);
+
+        if (apps[i].app == NULL) {
+            continue;
+        }
+        TRY(pawl_app_get_metrics(apps[i].app, &text, NULL, reterr));
+        const pawl_view both[] = { pawl__buf_view(out), pawl_view_of(text) };
+        pawl__metrics_join(both, COUNT_OF(both), &all);
+        pawl__buf_done(out);
+        *out = all;
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl__serve_commits_add(struct pawl__serve_node *node,
+                                    struct pawl__buf *out,
+                                    pawl_error *reterr)
+{
+    size_t count = 0;
+    struct node_app_state *apps = pawl__serve_app_states(node, false, &count);
+    pawl_status status = apps == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for metrics")
+                                      : add_commits(apps, count, out, reterr);
+
     free(apps);
     return status;
 }

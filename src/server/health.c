@@ -170,22 +170,34 @@ void pawl__serve_healthz(struct pawl__http_request *request, void *context)
     pawl__http_answer_buf(request, 200, HTTP_JSON, &body);
 }
 
+static pawl_status write_own_metrics(struct pawl__serve_node *node,
+                                     struct pawl__buf *out,
+                                     pawl_error *reterr)
+{
+    TRY(pawl__serve_gauges_update(node, reterr));
+    return pawl__metrics_write(node->metrics, out, reterr);
+}
+
 void pawl__serve_metrics(struct pawl__http_request *request, void *context)
 {
     struct pawl__serve_node *node = context;
     struct pawl__buf body = BUF_INIT(METRICS_BYTES_MAX);
+    AUTO(pawl__buf_done) struct pawl__buf own = BUF_INIT(METRICS_BYTES_MAX);
+    AUTO(pawl__buf_done) struct pawl__buf commits = BUF_INIT(METRICS_BYTES_MAX);
     pawl_error error = PAWL_ERROR_INIT;
     AUTO(pawl__text_free) char *work = pawl__serve_work_metrics(node->work);
-    pawl_status status = pawl__serve_gauges_update(node, &error);
+    pawl_status status = write_own_metrics(node, &own, &error);
 
     if (status == PAWL_OK) {
-        status = pawl__metrics_write(node->metrics, &body, &error);
+        status = pawl__serve_commits_add(node, &commits, &error);
     }
-    pawl__buf_add_text(&body, work == NULL ? "" : work);
     if (status != PAWL_OK) {
-        pawl__buf_done(&body);
         pawl__http_fail(request, &error);
         return;
     }
+    const pawl_view texts[] = { pawl__buf_view(&own),
+                                pawl__buf_view(&commits),
+                                pawl_view_of(work == NULL ? "" : work) };
+    pawl__metrics_join(texts, COUNT_OF(texts), &body);
     pawl__http_answer_buf(request, 200, HTTP_TEXT, &body);
 }

@@ -99,6 +99,10 @@ void pawl__serve_gauges_free(struct node_gauges *gauges);
 /* Sets them to what the applications say now. */
 PAWL_MUST_USE pawl_status pawl__serve_gauges_update(struct pawl__serve_node *node,
                                                     pawl_error *reterr);
+/* Adds the metrics of the applications' own commits, as text. */
+PAWL_MUST_USE pawl_status pawl__serve_commits_add(struct pawl__serve_node *node,
+                                                  struct pawl__buf *out,
+                                                  pawl_error *reterr);
 
 /* Asks a request for a token of that enum pawl__scope; false: it was refused. (tokens/authorize.c) */
 bool pawl__serve_authorize(struct pawl__http_request *request, unsigned scope, void *context);

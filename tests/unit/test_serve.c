@@ -654,6 +654,7 @@ static void test_sequences_and_metrics_are_shown(void **state)
            200,
            "pawl_http_requests_total{method=\"POST\",route=\"/v1/apps/{app}/workspaces/{wsid}/"
            "commands\",code=\"200\"} 1\n");
+    expect(f, "GET /metrics", NULL, 200, "pawl_commit_calls_total{store=\"app/orders\"} 1\n");
     struct http_reply reply = http_ask(f->address, "HEAD /metrics", NULL, NULL);
     assert_int_equal(reply.code, 200);
     assert_true(reply.len > 0);
@@ -685,9 +686,13 @@ static void test_a_work_store_shows_its_metrics_once_it_is_there(void **state)
     expect(f, "GET /metrics", NULL, 200, "\npawl_work_up 0\n");
     assert_int_equal(access(f->work, F_OK), -1); /* looking makes none */
     submit_one(f);
+    create_shop(f);
     expect(f, "GET /metrics", NULL, 200, "\npawl_work_up 1\n");
     char *text = ask(f, "GET /metrics", NULL, NULL, 200);
     assert_non_null(strstr(text, "\npawl_work_items{work_type=\"mail\",status=\"pending\"} 1\n"));
+    /* Both are of one metric, which Prometheus accepts only once. */
+    assert_non_null(strstr(text, "\npawl_commit_waiting{store=\"app/orders\"} 0\n"));
+    assert_non_null(strstr(text, "\npawl_commit_waiting{store=\"work\"} 0\n"));
     const char *said = promtool_says(pawl_view_of(text));
     if (said != NULL) {
         assert_string_equal(said, "");
