@@ -115,9 +115,9 @@ struct delivery_sink_ops {
                               size_t *ret_count,
                               pawl_error *reterr);
 
-    /* Moves the log into the file. *ret_applied: the applied LSN that is now in the file itself. BUSY: later. */
+    /* Moves the log into the file. *ret_cursor: the row as it now is in the file itself. BUSY: later. */
     pawl_status (*checkpoint)(struct delivery_sink *sink,
-                              delivery_lsn *ret_applied,
+                              struct delivery_cursor *ret_cursor,
                               pawl_error *reterr);
 
     void (*close)(struct delivery_sink *sink);

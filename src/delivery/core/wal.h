@@ -30,6 +30,8 @@ struct delivery_wal_meta {
 struct delivery_wal_stats {
     delivery_lsn first; /* the lowest that is still there; last + 1 without any */
     delivery_lsn last;  /* the highest ever appended, also after clean_up; 0: none */
+    delivery_lsn
+        cleaned; /* up to here clean_up has forgotten entries; lost with it or not at all */
     uint64_t entries[DELIVERY_STATE_COUNT];
     uint64_t bytes[DELIVERY_STATE_COUNT];
     uint64_t index_entries;

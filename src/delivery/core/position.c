@@ -1,0 +1,192 @@
+#include "delivery/core/position.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/error.h"
+#include "base/core/grow.h"
+
+void pawl__delivery_position_done(struct delivery_position *position)
+{
+    pawl__cursor_done(&position->seen);
+    free(position->spans);
+    *position = (struct delivery_position)DELIVERY_POSITION_INIT;
+}
+
+/* --- anchors --- */
+
+/* Makes room by dropping every other one of the older half. */
+static void thin_out(struct delivery_position *position)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < position->anchor_count; i++) {
+        if (i >= DELIVERY_ANCHORS / 2 || i % 2 == 0) {
+            position->anchors[kept++] = position->anchors[i];
+        }
+    }
+    position->anchor_count = kept;
+}
+
+static void add_anchor(struct delivery_position *position, const struct delivery_place *place)
+{
+    size_t count = position->anchor_count;
+
+    if (place->stored_ns == 0
+        || (count > 0 && position->anchors[count - 1].sequence >= place->sequence)) {
+        return;
+    }
+    if (count == DELIVERY_ANCHORS) {
+        thin_out(position);
+    }
+    position->anchors[position->anchor_count++] = *place;
+}
+
+static int64_t stored_at(const struct delivery_position *position, uint64_t sequence)
+{
+    for (size_t i = 0; i < position->anchor_count; i++) {
+        if (position->anchors[i].sequence == sequence) {
+            return position->anchors[i].stored_ns;
+        }
+    }
+    return 0;
+}
+
+/* --- seen --- */
+
+/* A hole too many is no failure: the place is not seen then, and the floor stays where it is. */
+static pawl_status observe(struct delivery_position *position,
+                           uint64_t first,
+                           uint64_t last,
+                           pawl_error *reterr)
+{
+    pawl_error refused = PAWL_ERROR_INIT;
+    pawl_status status = pawl__cursor_observe(&position->seen, first, last, 0, NULL, &refused);
+
+    if (status == PAWL_BUSY) {
+        position->crowded = true;
+        return PAWL_OK;
+    }
+    return status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, &refused);
+}
+
+pawl_status pawl__delivery_position_start(struct delivery_position *position,
+                                          const struct delivery_place *place,
+                                          pawl_error *reterr)
+{
+    pawl__delivery_position_done(position);
+    position->created_ns = place->created_ns;
+    add_anchor(position, place);
+    return place->sequence == 0 ? PAWL_OK : observe(position, 1, place->sequence, reterr);
+}
+
+static bool is_of_this_stream(const struct delivery_position *position,
+                              const struct delivery_place *place)
+{
+    return place->created_ns == position->created_ns;
+}
+
+/* --- spans --- */
+
+static pawl_status add_to_spans(struct delivery_position *position,
+                                delivery_lsn lsn,
+                                uint64_t sequence,
+                                pawl_error *reterr)
+{
+    struct delivery_span *newest =
+        position->span_count == 0 ? NULL : &position->spans[position->span_count - 1];
+
+    if (newest != NULL && lsn - position->span_first < DELIVERY_SPAN_ENTRIES) {
+        newest->last = MAX(newest->last, lsn);
+        newest->low = MIN(newest->low, sequence);
+        newest->high = MAX(newest->high, sequence);
+        return PAWL_OK;
+    }
+    struct delivery_span *spans =
+        pawl__grow(position->spans, position->span_count, &position->span_room, sizeof(*spans));
+    TRY(pawl__check_memory(spans, "the position of a pipeline", reterr));
+    position->spans = spans;
+    spans[position->span_count++] = (struct delivery_span){ lsn, sequence, sequence };
+    position->span_first = lsn;
+    return PAWL_OK;
+}
+
+pawl_status pawl__delivery_position_appended(struct delivery_position *position,
+                                             delivery_lsn lsn,
+                                             const struct delivery_place *place,
+                                             pawl_error *reterr)
+{
+    if (!is_of_this_stream(position, place)) {
+        return PAWL_OK;
+    }
+    TRY(add_to_spans(position, lsn, place->sequence, reterr));
+    add_anchor(position, place);
+    return observe(position, place->sequence, place->sequence, reterr);
+}
+
+pawl_status pawl__delivery_position_duplicate(struct delivery_position *position,
+                                              delivery_lsn lsn,
+                                              const struct delivery_place *place,
+                                              pawl_error *reterr)
+{
+    if (!is_of_this_stream(position, place)) {
+        return PAWL_OK;
+    }
+    for (size_t i = 0; i < position->span_count; i++) {
+        struct delivery_span *span = &position->spans[i];
+        if (lsn != 0 && lsn <= span->last) {
+            span->low = MIN(span->low, place->sequence);
+            span->high = MAX(span->high, place->sequence);
+            break;
+        }
+    }
+    return observe(position, place->sequence, place->sequence, reterr);
+}
+
+void pawl__delivery_position_exception(struct delivery_position *position,
+                                       const struct delivery_place *place)
+{
+    if (is_of_this_stream(position, place)) {
+        position->exception_low = MIN(position->exception_low, place->sequence);
+    }
+}
+
+uint64_t pawl__delivery_position_floor(const struct delivery_position *position)
+{
+    return pawl__cursor_complete_to(&position->seen);
+}
+
+struct delivery_place pawl__delivery_position_applied(const struct delivery_position *position,
+                                                      delivery_lsn applied)
+{
+    uint64_t open = position->exception_low; /* the lowest place that is not settled */
+
+    for (size_t i = position->span_count; i > 0 && position->spans[i - 1].last > applied; i--) {
+        open = MIN(open, position->spans[i - 1].low);
+    }
+    uint64_t floor = pawl__delivery_position_floor(position);
+    uint64_t sequence = open <= floor ? open - 1 : floor;
+    return (struct delivery_place){ position->created_ns, sequence, stored_at(position, sequence) };
+}
+
+delivery_lsn pawl__delivery_position_clean_to(struct delivery_position *position,
+                                              delivery_lsn checkpointed,
+                                              uint64_t checkpointed_sequence)
+{
+    size_t covered = 0;
+
+    while (covered < position->span_count && position->spans[covered].last <= checkpointed
+           && position->spans[covered].high <= checkpointed_sequence) {
+        covered++;
+    }
+    if (covered == position->span_count) {
+        position->span_count = 0;
+        return checkpointed; /* what has no span has no place in this stream either */
+    }
+    delivery_lsn clean_to = covered == 0 ? 0 : position->spans[covered - 1].last;
+    position->span_count -= covered;
+    memmove(position->spans,
+            &position->spans[covered],
+            position->span_count * sizeof(*position->spans));
+    return clean_to;
+}

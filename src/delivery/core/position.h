@@ -1,0 +1,89 @@
+/* How far a pipeline has got in its source.
+ *
+ *     seen      places whose message is in the WAL, was a duplicate, or is on record as lost
+ *     floor     up to here all is seen: a new consumer has to start behind it, and no earlier
+ *     applied   up to here all is seen and settled in the sink as well: the cursor row's place
+ *
+ * Too low is always safe: a message that comes again is recognised. Too high loses one. Every rule here errs to the
+ * low side.
+ *
+ * Beside them, for each stretch of LSNs, which places its entries came from: what is not applied keeps `applied`
+ * below its places, and the WAL keeps every entry whose place lies above the floor, because a start counts them as
+ * seen again. No I/O, no clock. */
+#ifndef PAWL_DELIVERY_CORE_POSITION_H
+#define PAWL_DELIVERY_CORE_POSITION_H
+
+#include "base/decide/cursor.h"
+#include "delivery/core/cursor.h"
+#include "delivery/core/source.h"
+
+/* Entries up to LSN `last` (from the span before it on) came from places low..high. */
+struct delivery_span {
+    delivery_lsn last;
+    uint64_t low;
+    uint64_t high;
+};
+
+enum {
+    DELIVERY_SPAN_ENTRIES = 1024, /* that share a span */
+    DELIVERY_ANCHORS = 32,
+};
+
+struct delivery_position {
+    int64_t created_ns; /* of the stream; 0: not known yet */
+    struct pawl__cursor seen;
+    uint64_t exception_low; /* the lowest place of an exception; UINT64_MAX: none */
+    bool crowded; /* too many holes to note another: settle some, see source.h, may_skip */
+
+    struct delivery_span *spans; /* ascending */
+    size_t span_count;
+    size_t span_room;
+    delivery_lsn span_first; /* the first LSN of the newest span */
+
+    /* Messages that are known to be in the stream, ascending: denser towards the end. */
+    struct delivery_place anchors[DELIVERY_ANCHORS];
+    size_t anchor_count;
+};
+
+#define DELIVERY_POSITION_INIT      \
+    {                               \
+        .exception_low = UINT64_MAX \
+    }
+
+void pawl__delivery_position_done(struct delivery_position *position);
+
+/* Everything up to `place` is applied, as the cursor row says. In place of all that was known. NOMEM. */
+PAWL_MUST_USE pawl_status pawl__delivery_position_start(struct delivery_position *position,
+                                                        const struct delivery_place *place,
+                                                        pawl_error *reterr);
+
+/* An entry is in the WAL, durably. Places of another stream than this one count for nothing. */
+PAWL_MUST_USE pawl_status pawl__delivery_position_appended(struct delivery_position *position,
+                                                           delivery_lsn lsn,
+                                                           const struct delivery_place *place,
+                                                           pawl_error *reterr);
+
+/* A message turned out to be a duplicate of what is under `lsn` (0: in the sink). Its place is settled when that
+ * is. */
+PAWL_MUST_USE pawl_status pawl__delivery_position_duplicate(struct delivery_position *position,
+                                                            delivery_lsn lsn,
+                                                            const struct delivery_place *place,
+                                                            pawl_error *reterr);
+
+/* An entry at this place is an exception now. */
+void pawl__delivery_position_exception(struct delivery_position *position,
+                                       const struct delivery_place *place);
+
+uint64_t pawl__delivery_position_floor(const struct delivery_position *position);
+
+/* The place for the cursor row when everything up to `applied` is settled but the exceptions. */
+struct delivery_place pawl__delivery_position_applied(const struct delivery_position *position,
+                                                      delivery_lsn applied);
+
+/* The highest LSN up to which the WAL may forget: checkpointed, with no place above the floor of the file's cursor
+ * row. Forgets the spans that it covers. */
+delivery_lsn pawl__delivery_position_clean_to(struct delivery_position *position,
+                                              delivery_lsn checkpointed,
+                                              uint64_t checkpointed_sequence);
+
+#endif
