@@ -1,4 +1,4 @@
-/* What a library without DuckDB, PostgreSQL and RocksDB says when somebody asks for them. */
+/* What a library without DuckDB, NATS, PostgreSQL and RocksDB says when somebody asks for them. */
 #include "lib/check.h"
 
 #include <pawl/app.h>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "lib/tempdir.h"
+#include "net/nats/nats.h"
 
 static const char url[] = "postgres://nobody@127.0.0.1:1/nothing";
 
@@ -101,12 +102,26 @@ static void test_parquet_is_unsupported_both_ways_and_leaves_no_file(void **stat
     tempdir_remove(dir);
 }
 
+static void test_nats_is_unsupported(void **state)
+{
+    struct pawl__nats *nats = NULL;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    (void)state;
+    assert_absent(pawl__nats_open("nats://127.0.0.1:4222", NULL, &nats, &error),
+                  &error,
+                  "this build has no NATS; build pawl with -Dnats=enabled");
+    assert_null(nats);
+    pawl__nats_close(nats);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_ledger_on_postgresql_is_unsupported),
         cmocka_unit_test(test_a_work_store_on_postgresql_is_unsupported),
         cmocka_unit_test(test_an_application_on_postgresql_or_in_a_directory_is_unsupported),
+        cmocka_unit_test(test_nats_is_unsupported),
         cmocka_unit_test(test_parquet_is_unsupported_both_ways_and_leaves_no_file),
     };
 
