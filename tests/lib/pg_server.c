@@ -1,6 +1,5 @@
 #include "lib/pg_server.h"
 
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +14,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/shm.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,18 +21,15 @@
 #include <libpq-fe.h>
 
 #include "base/core/error.h"
-#include "base/core/random.h"
 #include "base/os/clock.h"
 #include "base/os/fs.h"
+#include "lib/port.h"
 
 enum {
     PATH_SIZE = 256, /* a socket's path has 107 bytes at most, so long ones are refused early */
     START_MS_MAX = 60000,
     STOP_MS_MAX = 60000,
     PORT_ATTEMPTS_MAX = 5,
-    PORTS_TRIED_MAX = 100,
-    PORT_MIN = 12000,
-    PORT_COUNT = 18000,
     CHILDREN_MAX = 512,
     POLL_MS = 5,
 };
@@ -262,36 +257,6 @@ static pawl_status configure(const struct pg_server *server,
                                           reterr);
 }
 
-static bool is_free(int port)
-{
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct sockaddr_in address = { .sin_family = AF_INET,
-                                   .sin_port = htons((uint16_t)port),
-                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    bool bound = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
-
-    pawl__fs_close(&fd);
-    return bound;
-}
-
-/* Below those that the kernel gives to clients: one of them would have the port of a server that was
- * killed and is to start again. */
-static pawl_status free_port(int *ret_port, pawl_error *reterr)
-{
-    uint64_t seed = 0;
-    pawl_status status = pawl__random_bytes(pawl__random_real(), &seed, sizeof(seed), reterr);
-    struct pawl__prng random = pawl__prng_seeded(seed);
-
-    for (int i = 0; i < PORTS_TRIED_MAX && status == PAWL_OK; i++) {
-        int port = PORT_MIN + (int)pawl__prng_below(&random, PORT_COUNT);
-        if (is_free(port)) {
-            *ret_port = port;
-            return PAWL_OK;
-        }
-    }
-    return status == PAWL_OK ? pawl__fail(reterr, PAWL_UNAVAILABLE, "found no free port") : status;
-}
-
 /* The eighth line of postmaster.pid is "ready" once connections are accepted. */
 static bool says_ready(const struct pg_server *server)
 {
@@ -341,7 +306,7 @@ static pawl_status launch_on_a_free_port(struct pg_server *server, pawl_error *r
     pawl_status status = PAWL_FAILED;
 
     for (int i = 0; i < PORT_ATTEMPTS_MAX && status != PAWL_OK; i++) {
-        status = free_port(&server->port, reterr);
+        status = port_free(&server->port, reterr);
         if (status == PAWL_OK) {
             status = launch(server, reterr);
         }
