@@ -19,10 +19,8 @@
 struct nats_server;
 
 struct nats_server_options {
-    const char *
-        settings; /* more lines of the configuration; or NULL. "DIR" in it is the server's directory */
-    const char
-        *server_url; /* printf format with one %d, when clients must not use nats://127.0.0.1:%d */
+    /* More lines of the configuration, or NULL. "DIR" in it is the server's directory. */
+    const char *settings;
     bool no_jetstream;
     const char *name; /* NULL: "pawl-test" */
     bool unready;     /* do not wait for it: a member of a cluster has to meet the others first */
