@@ -97,7 +97,8 @@ static void test_arguments_are_checked_before_anything_is_sent(void **state)
     static const struct pawl__nats_request bad[] = {
         { .batch_max = 0, .expires_ms = 100 },
         { .batch_max = PAWL__NATS_BATCH_MAX + 1, .expires_ms = 100 },
-        { .batch_max = 1, .expires_ms = 0 },
+        { .batch_max = 1, .expires_ms = -1 },
+        { .batch_max = 1, .expires_ms = 0, .heartbeat_ms = 1 },
         { .batch_max = 1, .expires_ms = PAWL__NATS_EXPIRES_MS_MAX + 1 },
         { .batch_max = 1, .expires_ms = 100, .heartbeat_ms = 51 },
         { .batch_max = 1, .expires_ms = 100, .bytes_max = -1 },
@@ -254,6 +255,23 @@ static void test_an_idle_stream_gives_an_empty_batch_in_time(void **state)
     nats_fixture_publish(
         f, "e", 1, 1); /* and a late word about those says nothing about this one */
     nats_fixture_drain(f, fetcher, 1);
+    pawl__nats_fetcher_close(fetcher);
+}
+
+static void test_a_fetch_that_must_not_wait_returns_at_once(void **state)
+{
+    struct nats_fixture *f = *state;
+    struct pawl__nats_fetcher *fetcher = open_fetcher(f);
+    const struct pawl__nats_request now = { .batch_max = 10 };
+
+    int64_t begin_ms = nats_fixture_now_ms();
+    struct pawl__nats_batch batch = fetch(f, fetcher, now);
+    assert_int_equal(batch.count, 0);
+    nats_fixture_publish(f, "e", 1, 3);
+    batch = fetch(f, fetcher, now);
+    assert_int_equal(batch.count, 3);
+    assert_true(nats_fixture_now_ms() - begin_ms < 1000);
+    pawl__nats_batch_done(&batch);
     pawl__nats_fetcher_close(fetcher);
 }
 
@@ -486,6 +504,7 @@ int main(void)
         nats_test(test_a_foreign_consumer_is_refused_with_every_danger_named),
         nats_test(test_a_batch_brings_everything_about_its_messages),
         nats_test(test_an_idle_stream_gives_an_empty_batch_in_time),
+        nats_test(test_a_fetch_that_must_not_wait_returns_at_once),
         nats_test(test_a_batch_is_bounded_by_messages_and_bytes),
         nats_test(test_a_nak_with_delay_brings_a_message_again_later),
         nats_test(test_a_consumer_is_made_anew_at_a_position),

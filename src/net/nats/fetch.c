@@ -85,6 +85,7 @@ static struct pawl__nats_message message_of(natsMsg *msg)
     struct pawl__nats_message message = { .subject = pawl_view_of(natsMsg_GetSubject(msg)),
                                           .payload = { natsMsg_GetData(msg),
                                                        (size_t)natsMsg_GetDataLength(msg) },
+                                          .reply = natsMsg_GetReply(msg),
                                           .native = msg };
     const char *id = NULL;
     natsStatus native = natsMsgHeader_Get(msg, "Nats-Msg-Id", &id);
@@ -143,40 +144,44 @@ static bool is_full(const struct fetch *fetch)
            || (fetch->alone && fetch->batch->count > 0);
 }
 
+static void write_request(const struct fetch *fetch, int64_t left_ns, struct pawl__buf *text)
+{
+    const struct pawl__nats_request *request = fetch->request;
+
+    pawl__buf_add_format(text,
+                         "{\"no_wait\":true,\"batch\":%zu",
+                         fetch->alone ? 1 : (size_t)request->batch_max - fetch->batch->count);
+    if (request->expires_ms > 0) {
+        pawl__buf_add_format(text, ",\"expires\":%lld", (long long)left_ns);
+    }
+    if (request->bytes_max > 0 && !fetch->alone) {
+        pawl__buf_add_format(
+            text, ",\"max_bytes\":%lld", (long long)(request->bytes_max - fetch->batch->bytes));
+    }
+    if (fetch->heartbeat_ns > 0 && 2 * fetch->heartbeat_ns <= left_ns) {
+        pawl__buf_add_format(text, ",\"idle_heartbeat\":%lld", (long long)fetch->heartbeat_ns);
+    }
+    pawl__buf_add_text(text, "}");
+}
+
 static pawl_status send_request(struct fetch *fetch, pawl_error *reterr)
 {
     struct pawl__nats_fetcher *fetcher = fetch->fetcher;
     char reply[sizeof(fetcher->inbox.prefix) + 24];
-    char text[REQUEST_SIZE];
+    char bytes[REQUEST_SIZE];
+    struct pawl__buf text = BUF_OVER(bytes);
     int64_t left_ns = MAX(fetch->deadline_ns - pawl__nats_now_ns(fetcher->nats), NS_PER_MS);
-    size_t batch = fetch->alone ? 1 : (size_t)fetch->request->batch_max - fetch->batch->count;
-    int len = snprintf(text,
-                       sizeof(text),
-                       "{\"batch\":%zu,\"expires\":%lld,\"no_wait\":true",
-                       batch,
-                       (long long)left_ns);
 
-    if (fetch->request->bytes_max > 0 && !fetch->alone) {
-        len += snprintf(&text[len],
-                        sizeof(text) - (size_t)len,
-                        ",\"max_bytes\":%lld",
-                        (long long)(fetch->request->bytes_max - fetch->batch->bytes));
-    }
-    if (fetch->heartbeat_ns > 0 && 2 * fetch->heartbeat_ns <= left_ns) {
-        len += snprintf(&text[len],
-                        sizeof(text) - (size_t)len,
-                        ",\"idle_heartbeat\":%lld",
-                        (long long)fetch->heartbeat_ns);
-    }
-    len += snprintf(&text[len], sizeof(text) - (size_t)len, "}");
+    write_request(fetch, left_ns, &text);
+    REQUIRE(!text.broken);
     snprintf(reply,
              sizeof(reply),
              "%s%llu",
              fetcher->inbox.prefix,
              (unsigned long long)++fetcher->number);
     TRY(pawl__nats_ready(fetcher->nats, reterr));
-    natsStatus native =
-        natsConnection_PublishRequest(fetcher->nats->conn, fetcher->subject, reply, text, len);
+    natsStatus native = natsConnection_PublishRequest(
+        fetcher->nats->conn, fetcher->subject, reply, text.data, (int)text.len);
     return native == NATS_OK
                ? PAWL_OK
                : pawl__nats_fail(
@@ -321,7 +326,7 @@ static pawl_status check_request(const struct pawl__nats_request *request, pawl_
     NEED(request, reterr);
     TRY(pawl__check_range("batch_max", request->batch_max, 1, PAWL__NATS_BATCH_MAX, reterr));
     TRY(pawl__check_range("bytes_max", request->bytes_max, 0, INT64_MAX, reterr));
-    TRY(pawl__check_range("expires_ms", request->expires_ms, 1, PAWL__NATS_EXPIRES_MS_MAX, reterr));
+    TRY(pawl__check_range("expires_ms", request->expires_ms, 0, PAWL__NATS_EXPIRES_MS_MAX, reterr));
     return pawl__check_range(
         "heartbeat_ms", request->heartbeat_ms, 0, request->expires_ms / 2, reterr);
 }
@@ -346,12 +351,13 @@ pawl_status pawl__nats_fetch(struct pawl__nats_fetcher *fetcher,
     NEED(fetcher, reterr);
     NEED(ret_batch, reterr);
     TRY(check_request(request, reterr));
+    /* A server that is to answer at once may take as long as any call. */
+    int64_t wait_ms = request->expires_ms > 0 ? request->expires_ms : fetcher->nats->answer_ms_max;
     struct fetch fetch = { .fetcher = fetcher,
                            .request = request,
                            .batch = &batch,
                            .heartbeat_ns = heartbeat_of(request),
-                           .deadline_ns =
-                               pawl__nats_now_ns(fetcher->nats) + request->expires_ms * NS_PER_MS,
+                           .deadline_ns = pawl__nats_now_ns(fetcher->nats) + wait_ms * NS_PER_MS,
                            .reconnects = pawl__nats_reconnects(fetcher->nats) };
     pawl_status status = drain(&fetch, &error);
     if (status == PAWL_OK && !is_full(&fetch)) {
@@ -375,6 +381,7 @@ static pawl_status answer(struct pawl__nats_fetcher *fetcher,
 {
     NEED(fetcher, reterr);
     NEED(message, reterr);
+    NEED_TEXT(message->reply, reterr);
     TRY(pawl__nats_ready(fetcher->nats, reterr));
     natsStatus native =
         natsConnection_PublishString(fetcher->nats->conn, natsMsg_GetReply(message->native), word);

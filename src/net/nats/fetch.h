@@ -28,7 +28,7 @@ DEFINE_AUTO(struct pawl__nats_fetcher *, pawl__nats_fetcher_close)
 struct pawl__nats_request {
     int batch_max;     /* at most the consumer's max_ack_pending less what is not acknowledged */
     int64_t bytes_max; /* of all; one larger message comes alone. 0: no limit */
-    int expires_ms;    /* how long to wait for the first message */
+    int expires_ms;    /* how long to wait for the first message; 0: not at all */
     int heartbeat_ms; /* how often the server shows that it lives; at most half of expires_ms. 0: that, or 1 s */
     const struct pawl__cancel *cancel; /* NULL: nobody cancels */
 };
@@ -43,6 +43,7 @@ struct pawl__nats_message {
     uint64_t redelivered;    /* how often it came before, as far as the server remembers */
     uint64_t pending;        /* what the consumer still has after it */
     bool headers_unreadable; /* it has headers that are none by the protocol's rules */
+    const char *reply; /* where it is acknowledged: all that ack, nak and in_progress need of it */
     void *native;
 };
 
