@@ -116,6 +116,13 @@ PAWL_MUST_USE pawl_status pawl__cli_runner_supervise(struct runner *runner, pawl
 PAWL_MUST_USE pawl_status pawl__cli_runner_sweep(struct runner *runner, pawl_error *reterr);
 int64_t pawl__cli_runner_sweep_at_ns(const struct runner *runner);
 
+/* The items of the run's task and types in these statuses. (count.c) */
+PAWL_MUST_USE pawl_status pawl__cli_runner_list(struct runner *runner,
+                                                uint32_t statuses,
+                                                pawl_item_visit visit,
+                                                void *context,
+                                                pawl_error *reterr);
+
 /* What is left to do. */
 PAWL_MUST_USE pawl_status pawl__cli_runner_left(struct runner *runner,
                                                 struct runner_left *ret_left,

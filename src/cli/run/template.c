@@ -4,8 +4,8 @@
 
 #include "base/core/error.h"
 
-/* What the shell reads at a point of the command. */
-enum location {
+/* How a shell would read the next byte of the command. */
+enum shell_state {
     WORDS,
     SINGLE,
     DOUBLE,
@@ -17,7 +17,7 @@ enum location {
     OLD_ARITHMETIC,
 };
 
-static const char *const location_names[] = {
+static const char *const refusals[] = {
     [SINGLE] = "inside of quotes",
     [DOUBLE] = "inside of quotes",
     [BACKQUOTES] = "inside of backquotes; $(...) may hold it",
@@ -36,11 +36,11 @@ static bool starts_with(pawl_view text, pawl_view start)
            && pawl__view_equal(front, start);
 }
 
-static enum location after_word_char(pawl_view rest, bool word_starts)
+static enum shell_state after_word_char(pawl_view rest, bool word_starts)
 {
     static const struct {
         pawl_view start;
-        enum location location;
+        enum shell_state state;
     } openings[] = { { { "$'", 2 }, DOLLAR_QUOTE },
                      { { "((", 2 }, ARITHMETIC },
                      { { "$[", 2 }, OLD_ARITHMETIC },
@@ -48,7 +48,7 @@ static enum location after_word_char(pawl_view rest, bool word_starts)
 
     for (size_t i = 0; i < COUNT_OF(openings); i++) {
         if (starts_with(rest, openings[i].start)) {
-            return openings[i].location;
+            return openings[i].state;
         }
     }
     switch (rest.data[0]) {
@@ -65,12 +65,12 @@ static enum location after_word_char(pawl_view rest, bool word_starts)
     }
 }
 
-/* The location after the first character of `rest`, which is not escaped. */
-static enum location next_location(enum location location, pawl_view rest, bool word_starts)
+/* The state after the first character of `rest`, which is not escaped. */
+static enum shell_state next_state(enum shell_state state, pawl_view rest, bool word_starts)
 {
     char c = rest.data[0];
 
-    switch (location) {
+    switch (state) {
     case WORDS:
         return after_word_char(rest, word_starts);
     case SINGLE:
@@ -85,29 +85,29 @@ static enum location next_location(enum location location, pawl_view rest, bool 
     case DOLLAR_QUOTE:
     case ARITHMETIC:
     case OLD_ARITHMETIC:
-        return location; /* the rest is not parsed */
+        return state; /* the rest is not parsed */
     }
-    return location;
+    return state;
 }
 
-static bool is_escape(enum location location, char c)
+static bool is_escape(enum shell_state state, char c)
 {
-    return c == '\\' && (location == WORDS || location == DOUBLE || location == BACKQUOTES);
+    return c == '\\' && (state == WORDS || state == DOUBLE || state == BACKQUOTES);
 }
 
-static pawl_status refuse(pawl_view mark, enum location location, pawl_error *reterr)
+static pawl_status refuse(pawl_view mark, enum shell_state state, pawl_error *reterr)
 {
     return pawl__fail(reterr,
                       PAWL_INVALID,
                       "'--exec': %.*s stands %s; write it bare, use \"$PAWL_INPUT\", or choose "
                       "another mark with --replace",
                       VIEW_ARGS(mark),
-                      location_names[location]);
+                      refusals[state]);
 }
 
 pawl_status pawl__cli_template_check(pawl_view command, pawl_view mark, pawl_error *reterr)
 {
-    enum location location = WORDS;
+    enum shell_state state = WORDS;
     bool word_starts = true;
     pawl_view taken;
 
@@ -125,18 +125,18 @@ pawl_status pawl__cli_template_check(pawl_view command, pawl_view mark, pawl_err
         char c = command.data[0];
         size_t step = 1;
         if (starts_with(command, mark)) {
-            if (location != WORDS) {
-                return refuse(mark, location, reterr);
+            if (state != WORDS) {
+                return refuse(mark, state, reterr);
             }
             step = mark.len;
-        } else if (is_escape(location, c)) {
+        } else if (is_escape(state, c)) {
             if (starts_with((pawl_view){ command.data + 1, command.len - 1 }, mark)) {
                 return pawl__fail(
                     reterr, PAWL_INVALID, "'--exec': %.*s follows a backslash", VIEW_ARGS(mark));
             }
             step = MIN(2, command.len);
         } else {
-            location = next_location(location, command, word_starts);
+            state = next_state(state, command, word_starts);
         }
         word_starts = strchr(" \t\n;&|()", c) != NULL;
         if (!pawl__view_take(&command, step, &taken)) {
