@@ -4,7 +4,7 @@
  *
  * Round trips are what a call costs, so they are counted: a group of calls takes two. The first begins
  * the transaction and prefetches what the group said it would ask for (prefetch_plan.c). Rows to store
- * are collected until the next question or the commit, and go out with it (store.c). */
+ * are collected until the next question or the commit, and go out with it (write_items.c). */
 #ifndef PAWL_WORK_POSTGRES_BACKEND_H
 #define PAWL_WORK_POSTGRES_BACKEND_H
 
@@ -124,7 +124,7 @@ struct work_pg_trip {
     pawl_status status; /* after a failure nothing is added, and _end returns it */
     pawl_error *reterr;
     bool open;
-    size_t first; /* statements before the first step: those of store.c */
+    size_t first; /* statements before the first step: those of write_items.c */
     size_t count;
     struct {
         work_pg_on_rows *on_rows;

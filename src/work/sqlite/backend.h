@@ -1,5 +1,5 @@
 /* Shared by the files of the SQLite backend: backend.c (open, transactions, handles), run.c (how
- * statements run), items.c, store.c and tasks.c (operations that PostgreSQL has otherwise). */
+ * statements run), items.c, write_items.c and tasks.c (operations that PostgreSQL has otherwise). */
 #ifndef PAWL_WORK_SQLITE_BACKEND_H
 #define PAWL_WORK_SQLITE_BACKEND_H
 
