@@ -149,7 +149,7 @@ static void test_what_does_not_fit_is_refused_by_name(void **state)
         { "{\"id\":\"a\",\"ready\":1}", "ready: expected" },
         { "{\"id\":\"a\",\"parts\":[{}]}", "parts[0].name: missing" },
         { "{\"id\":\"a\",\"parts\":[{\"name\":\"p\"},{\"name\":\"p\"},{\"name\":\"p\"}]}",
-          "parts: has 3, the limit is 2" },
+          "parts: has 3 items, 0 to 2 are allowed" },
     };
 
     (void)state;

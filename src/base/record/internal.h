@@ -49,6 +49,26 @@ static inline const void *pawl__field_record(const struct pawl__field *field,
     return (const char *)pawl__field_pointer(field, value) + index * field->record->size;
 }
 
+static inline pawl_view pawl__field_item(const struct pawl__field *field,
+                                         const void *value,
+                                         size_t index)
+{
+    return ((const pawl_view *)pawl__field_pointer(field, value))[index];
+}
+
+static inline bool pawl__field_is_number(const struct pawl__field *field)
+{
+    return field->kind == FIELD_INT32 || field->kind == FIELD_INT64 || field->kind == FIELD_UINT64;
+}
+
+/* The values that a number may have when it is read. */
+void pawl__field_range(const struct pawl__field *field, int64_t ret_range[2]);
+void pawl__field_set_number(const struct pawl__field *field, int64_t number, void *value);
+/* False: none of the names is `text`. */
+bool pawl__field_set_enum(const struct pawl__field *field, pawl_view text, void *value);
+/* "a, b, c". */
+void pawl__field_add_names(const struct pawl__field *field, struct pawl__buf *list);
+
 /* Of the kinds that are numbers. */
 int64_t pawl__field_number(const struct pawl__field *field, const void *value);
 /* "unknown" for a value that the enum does not have. */

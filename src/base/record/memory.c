@@ -30,6 +30,53 @@ int64_t pawl__field_number(const struct pawl__field *field, const void *value)
     }
 }
 
+void pawl__field_range(const struct pawl__field *field, int64_t ret_range[2])
+{
+    bool limited = field->min != 0 || field->max != 0;
+    int64_t widest = field->kind == FIELD_INT32 ? INT32_MAX : INT64_MAX;
+    int64_t least = field->kind == FIELD_UINT64 ? 0 : -widest - 1;
+
+    ret_range[0] = limited ? field->min : least;
+    ret_range[1] = limited ? field->max : widest;
+}
+
+void pawl__field_set_number(const struct pawl__field *field, int64_t number, void *value)
+{
+    if (field->kind == FIELD_INT32) {
+        *(int32_t *)pawl__field_in(field, value) = (int32_t)number;
+    } else {
+        memcpy(pawl__field_in(field, value), &number, sizeof(number));
+    }
+}
+
+bool pawl__field_set_enum(const struct pawl__field *field, pawl_view text, void *value)
+{
+    for (unsigned i = 0; field->names[i] != NULL; i++) {
+        if (pawl__view_is(text, field->names[i])) {
+            *(unsigned *)pawl__field_in(field, value) = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+void pawl__field_add_names(const struct pawl__field *field, struct pawl__buf *list)
+{
+    for (size_t i = 0; field->names[i] != NULL; i++) {
+        pawl__buf_add_text(list, i == 0 ? "" : ", ");
+        pawl__buf_add_text(list, field->names[i]);
+    }
+}
+
+void pawl__record_start(const struct pawl__record *record, void *ret_value)
+{
+    if (record->initial != NULL) {
+        memcpy(ret_value, record->initial, record->size);
+    } else {
+        memset(ret_value, 0, record->size);
+    }
+}
+
 const char *pawl__field_enum_name(const struct pawl__field *field, const void *value)
 {
     unsigned number = *(const unsigned *)pawl__field_at(field, value);
@@ -52,14 +99,15 @@ static pawl_status check_field(const struct pawl__field *field,
     if (field->kind == FIELD_RECORD && pawl__field_pointer(field, value) != NULL) {
         return pawl__record_check(field->record, pawl__field_pointer(field, value), reterr);
     }
-    if (field->kind == FIELD_RECORDS) {
-        size_t count = pawl__field_count(field, value);
-        if (count > 0 && pawl__field_pointer(field, value) == NULL) {
-            return pawl__fail(reterr, PAWL_INVALID, "%s: is NULL", field->name);
-        }
-        for (size_t i = 0; i < count; i++) {
-            TRY(pawl__record_check(field->record, pawl__field_record(field, value, i), reterr));
-        }
+    bool is_list = field->kind == FIELD_RECORDS || field->kind == FIELD_TEXTS;
+    size_t count = is_list ? pawl__field_count(field, value) : 0;
+    if (count > 0 && pawl__field_pointer(field, value) == NULL) {
+        return pawl__fail(reterr, PAWL_INVALID, "%s: is NULL", field->name);
+    }
+    for (size_t i = 0; i < count; i++) {
+        TRY(field->kind == FIELD_TEXTS
+                ? pawl__check_view(pawl__field_item(field, value, i), field->name, reterr)
+                : pawl__record_check(field->record, pawl__field_record(field, value, i), reterr));
     }
     return PAWL_OK;
 }
@@ -108,6 +156,25 @@ static bool copy_records(const struct pawl__field *field,
     return true;
 }
 
+static bool copy_texts(struct pawl__arena *arena, size_t count, const void **pointer)
+{
+    const pawl_view *from = *pointer;
+
+    *pointer = NULL;
+    if (from == NULL || count == 0) {
+        return true;
+    }
+    pawl_view *to = pawl__arena_take(arena, count * sizeof(*to));
+    for (size_t i = 0; to != NULL && i < count; i++) {
+        to[i] = from[i];
+        if (!copy_text(arena, &to[i])) {
+            return false;
+        }
+    }
+    *pointer = to;
+    return to != NULL;
+}
+
 bool pawl__record_copy(const struct pawl__record *record,
                        struct pawl__arena *arena,
                        const void *from,
@@ -126,6 +193,8 @@ bool pawl__record_copy(const struct pawl__record *record,
             copied = copy_records(field, arena, 1, at);
         } else if (field->kind == FIELD_RECORDS) {
             copied = copy_records(field, arena, pawl__field_count(field, from), at);
+        } else if (field->kind == FIELD_TEXTS) {
+            copied = copy_texts(arena, pawl__field_count(field, from), at);
         }
     }
     return copied;

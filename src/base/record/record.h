@@ -31,16 +31,24 @@ enum pawl__field_kind {
     FIELD_UINT64,   /* uint64_t up to INT64_MAX, likewise */
     FIELD_DURATION, /* int64_t in milliseconds, "30s" in JSON. min, max: in milliseconds */
     FIELD_TIME,     /* int64_t in microseconds since 1970, RFC 3339 in JSON; written, never read */
-    FIELD_ENUM,     /* an enum without gaps from 0 on: `names` */
+    FIELD_ENUM,     /* an enum without gaps from 0 on, or FIELD_ENUM_NONE: `names` */
     FIELD_NAME,     /* const char *, of static memory; written, never read */
+    FIELD_CHARS,    /* char[], with a NUL; written, never read */
+    FIELD_REAL,     /* double; written, never read */
+    FIELD_TEXTS,    /* const pointer to pawl_views, and a size_t of how many, of min to max */
     FIELD_RECORD,   /* const pointer to a `record` */
-    FIELD_RECORDS,  /* const pointer to `record`s, and a size_t of how many */
+    FIELD_RECORDS,  /* const pointer to `record`s, and a size_t of how many, of min to max */
 };
 
 enum {
     FIELD_REQUIRED = 1 << 0, /* must be there when it is read */
     FIELD_SET = 1 << 1,      /* is always there when it is written: never null */
+    FIELD_BLANK = 1 << 2,    /* a text that may be empty when it is read */
+    FIELD_OMITTED = 1 << 3,  /* left out instead of null when it is written; a number: below 0 */
+    FIELD_OR_ONE = 1 << 4,   /* RECORDS: instead of the object, one of the records may be read */
+    FIELD_OBJECT = 1 << 5,   /* JSON: an object, of any keys */
 };
+#define FIELD_ENUM_NONE (~0U) /* nothing was read */
 
 struct pawl__field {
     const char *name; /* in JSON */
@@ -51,7 +59,8 @@ struct pawl__field {
     int64_t max;
     const char *const *names; /* ENUM: by value, NULL after the last */
     const struct pawl__record *record;
-    size_t count_offset; /* RECORDS */
+    size_t count_offset; /* TEXTS, RECORDS */
+    const char *refused; /* why it is not read, though it is written; NULL: it is */
     const char *about;   /* one sentence, for people who use the API */
 };
 
@@ -60,6 +69,11 @@ struct pawl__record {
     size_t size;
     const struct pawl__field *fields;
     size_t count;
+    const struct pawl__record
+        *extends; /* whose fields come first, when it is written: its value begins with one of
+                                         * those; NULL: none */
+    const void *initial; /* what it is before it is read; NULL: zeros */
+    const char *about;
 };
 
 #define FIELD_AS(name_, type, member, kind_) \
@@ -68,6 +82,12 @@ struct pawl__record {
 #define RECORD(name_, type, fields_)                                                            \
     {                                                                                           \
         .name = (name_), .size = sizeof(type), .fields = (fields_), .count = COUNT_OF(fields_), \
+    }
+/* With the value that reading starts from. */
+#define RECORD_FROM(name_, type, fields_, initial_)                                             \
+    {                                                                                           \
+        .name = (name_), .size = sizeof(type), .fields = (fields_), .count = COUNT_OF(fields_), \
+        .initial = (initial_),                                                                  \
     }
 
 /* NULL: there is none of this name. */
@@ -110,6 +130,16 @@ PAWL_MUST_USE pawl_status pawl__record_read(const struct pawl__record *record,
                                             void *ret_value,
                                             pawl_error *reterr);
 
+/* Makes *ret_value what it is before anything is read into it. */
+void pawl__record_start(const struct pawl__record *record, void *ret_value);
+
+/* Reads one field out of a text: a part of a path, a parameter of a query. Neither JSON, TEXTS nor RECORDS. INVALID
+ * names the field. */
+PAWL_MUST_USE pawl_status pawl__record_read_text(const struct pawl__field *field,
+                                                 pawl_view text,
+                                                 void *value,
+                                                 pawl_error *reterr);
+
 /* --- rows --- */
 
 /* The field's value as a cell; `time` holds the text of one that is a time. */
@@ -125,5 +155,15 @@ enum pawl__record_use { RECORD_WRITTEN, RECORD_READ };
 void pawl__record_schema(const struct pawl__record *record,
                          enum pawl__record_use use,
                          struct pawl__buf *buf);
+/* {"$ref": "#/components/schemas/NAME"}: the name of one that is read ends in "Input". */
+void pawl__record_reference(const struct pawl__record *record,
+                            enum pawl__record_use use,
+                            struct pawl__buf *buf);
+const char *pawl__record_suffix(enum pawl__record_use use);
+/* That of one field: {"type": "integer", ...}. `initial` has the value that it has when it is left out; NULL: none. */
+void pawl__field_schema(const struct pawl__field *field,
+                        enum pawl__record_use use,
+                        const void *initial,
+                        struct pawl__buf *buf);
 
 #endif

@@ -2,6 +2,7 @@
 #include "base/core/error.h"
 #include "base/core/macros.h"
 #include "base/core/quantity.h"
+#include "base/os/display.h"
 #include "base/record/internal.h"
 
 static void write_records(const struct pawl__field *field, const void *value, struct pawl__buf *buf)
@@ -12,6 +13,35 @@ static void write_records(const struct pawl__field *field, const void *value, st
         pawl__record_write(field->record, pawl__field_record(field, value, i), buf);
     }
     pawl__buf_add_char(buf, ']');
+}
+
+static void write_texts(const struct pawl__field *field, const void *value, struct pawl__buf *buf)
+{
+    pawl__buf_add_char(buf, '[');
+    for (size_t i = 0; i < pawl__field_count(field, value); i++) {
+        pawl__buf_add_text(buf, i == 0 ? "" : ",");
+        pawl__display_add_json(buf, pawl__field_item(field, value, i));
+    }
+    pawl__buf_add_char(buf, ']');
+}
+
+static bool is_missing(const struct pawl__field *field, const void *value)
+{
+    switch (field->kind) {
+    case FIELD_TEXT:
+    case FIELD_JSON:
+        return pawl__field_text(field, value).len == 0;
+    case FIELD_NAME:
+    case FIELD_RECORD:
+        return pawl__field_pointer(field, value) == NULL;
+    case FIELD_TIME:
+        return pawl__field_number(field, value) == 0;
+    case FIELD_INT32:
+    case FIELD_INT64:
+        return pawl__field_number(field, value) < 0;
+    default:
+        return false;
+    }
 }
 
 static void write_duration(struct pawl__object *object, const char *name, int64_t ms)
@@ -26,6 +56,9 @@ static void write_field(const struct pawl__field *field,
                         const void *value,
                         struct pawl__object *object)
 {
+    if ((field->flags & FIELD_OMITTED) != 0 && is_missing(field, value)) {
+        return;
+    }
     switch (field->kind) {
     case FIELD_TEXT:
         pawl__object_text(object, field->name, pawl__field_text(field, value));
@@ -53,6 +86,16 @@ static void write_field(const struct pawl__field *field,
     case FIELD_NAME:
         pawl__object_text(object, field->name, pawl__field_name(field, value));
         break;
+    case FIELD_CHARS:
+        pawl__object_text(object, field->name, pawl_view_of(pawl__field_at(field, value)));
+        break;
+    case FIELD_REAL:
+        pawl__object_real(object, field->name, *(const double *)pawl__field_at(field, value));
+        break;
+    case FIELD_TEXTS:
+        pawl__object_key(object, field->name);
+        write_texts(field, value, object->buf);
+        break;
     case FIELD_RECORD:
         pawl__object_key(object, field->name);
         pawl__record_write(field->record, pawl__field_pointer(field, value), object->buf);
@@ -68,6 +111,9 @@ void pawl__record_write_fields(const struct pawl__record *record,
                                const void *value,
                                struct pawl__object *object)
 {
+    if (record->extends != NULL) {
+        pawl__record_write_fields(record->extends, value, object);
+    }
     for (size_t i = 0; i < record->count; i++) {
         write_field(&record->fields[i], value, object);
     }
@@ -130,10 +176,14 @@ struct pawl__cell pawl__record_cell(const struct pawl__field *field,
         return pawl__cell_text(pawl_view_of(pawl__field_enum_name(field, value)));
     case FIELD_NAME:
         return text_cell(pawl__field_name(field, value));
+    case FIELD_CHARS:
+    case FIELD_REAL:
+    case FIELD_TEXTS:
     case FIELD_RECORD:
     case FIELD_RECORDS:
         break;
     }
-    REQUIRE(field->kind != FIELD_RECORD && field->kind != FIELD_RECORDS); /* they are no cells */
+    const bool is_cell = false;
+    REQUIRE(is_cell);
     return pawl__cell_none();
 }
