@@ -1,136 +1,15 @@
 #include "server/node.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/core/buf.h"
 #include "base/core/error.h"
 #include "base/core/macros.h"
-#include "base/json/json.h"
 #include "base/log/log.h"
 #include "base/os/clock.h"
-#include "base/os/fs.h"
 #include "server/node_internal.h"
 #include "server/tokens/store.h"
-#include "server/work/work.h"
-#include "store/location.h"
 
-enum {
-    INTERRUPTED_MS_MAX = 4000, /* for calls of a store that was interrupted to come back */
-    OPENERS_MS_MAX = 1000      /* at the least, for threads that open applications */
-};
-
-/* --- creating one --- */
-
-/* A descriptor that somebody sent: read, not opened. */
-struct wanted {
-    char *json; /* as an application has it */
-    size_t len;
-    json_t *parsed;
-    const char *name;
-    unsigned partitions;
-};
-
-static void wanted_done(struct wanted *wanted)
-{
-    json_decref(wanted->parsed);
-    free(wanted->json);
-}
-
-static pawl_status read_wanted(pawl_view descriptor, struct wanted *wanted, pawl_error *reterr)
-{
-    TRY(pawl_app_descriptor_normalize(descriptor, &wanted->json, &wanted->len, reterr));
-    TRY(pawl__json_parse(
-        (pawl_view){ wanted->json, wanted->len }, SIZE_MAX, &wanted->parsed, reterr));
-    wanted->name = json_string_value(json_object_get(wanted->parsed, "name"));
-    wanted->partitions =
-        (unsigned)json_integer_value(json_object_get(wanted->parsed, "partitions"));
-    REQUIRE(wanted->name != NULL && wanted->partitions > 0);
-    return PAWL_OK;
-}
-
-static pawl_status compare(const struct wanted *wanted, const pawl_app *there, pawl_error *reterr)
-{
-    AUTO(pawl__text_free) char *stored = NULL;
-    size_t len = 0;
-
-    TRY(pawl_app_descriptor_to_json(there, &stored, &len, reterr));
-    if (strcmp(wanted->json, stored) != 0) {
-        return pawl__fail(
-            reterr, PAWL_CONFLICT, "application '%s' has another descriptor", wanted->name);
-    }
-    return PAWL_OK;
-}
-
-/* After a good descriptor a failure is the store's, not the client's, unless another application is in the
- * way. */
-static pawl_status map_store_error(const char *name, pawl_status status, pawl_error *reterr)
-{
-    bool ours = status == PAWL_CONFLICT && pawl__http_problem_of_error(reterr)->http == 409;
-
-    if (!ours && pawl__http_problem_of(status)->http < 500) {
-        status = PAWL_FAILED;
-        reterr->status = status;
-    }
-    return ours ? status : pawl__fail_context(reterr, status, "create application '%s'", name);
-}
-
-static pawl_status create_new(struct pawl__serve_node *node,
-                              const struct wanted *wanted,
-                              pawl_error *reterr)
-{
-    AUTO(pawl__text_free) char *location = NULL;
-    pawl_view json = { wanted->json, wanted->len };
-    pawl_app *app = NULL;
-
-    TRY(pawl__serve_apps_check_room(node, wanted->partitions, reterr));
-    pawl_status status = pawl_app_locate(node->location, wanted->name, &location, reterr);
-    if (status == PAWL_OK) { /* which makes the directory, unless there is no room */
-        status = pawl_app_open_json(location, json, &node->options.app, &app, reterr);
-    }
-    return status == PAWL_OK ? pawl__serve_node_add(node, wanted->name, app, reterr)
-                             : map_store_error(wanted->name, status, reterr);
-}
-
-static pawl_status create_or_find(struct pawl__serve_node *node,
-                                  const struct wanted *wanted,
-                                  struct node_app_state *ret_state,
-                                  bool *ret_created,
-                                  pawl_error *reterr)
-{
-    pawl_view name = pawl_view_of(wanted->name);
-    pawl_status status = PAWL_OK;
-
-    *ret_created = !pawl__serve_node_find(node, name, ret_state);
-    if (*ret_created) {
-        status = create_new(node, wanted, reterr);
-        REQUIRE(status != PAWL_OK || pawl__serve_node_find(node, name, ret_state));
-        return status;
-    }
-    return ret_state->app == NULL ? PAWL_OK : compare(wanted, ret_state->app, reterr);
-}
-
-pawl_status pawl__serve_node_create(struct pawl__serve_node *node,
-                                    pawl_view name,
-                                    pawl_view descriptor,
-                                    struct node_app_state *ret_state,
-                                    bool *ret_created,
-                                    pawl_error *reterr)
-{
-    AUTO(wanted_done) struct wanted wanted = { .json = NULL }; /* what is refused leaves nothing */
-
-    TRY(read_wanted(descriptor, &wanted, reterr));
-    if (!pawl__view_is(name, wanted.name)) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "the descriptor is that of '%s', which the address does not say",
-                          wanted.name);
-    }
-    pawl__lock(&node->create_lock);
-    pawl_status status = create_or_find(node, &wanted, ret_state, ret_created, reterr);
-    pawl__unlock(&node->create_lock);
-    return status;
-}
+enum { INTERRUPTED_MS_MAX = 4000 }; /* for calls of a store that was interrupted to come back */
 
 /* --- opening --- */
 
@@ -175,22 +54,13 @@ static pawl_status open_tokens(struct pawl__serve_node *node, pawl_error *reterr
     return pawl__serve_check_address(options->http.listen, &reach, reterr);
 }
 
-static pawl_status claim_location(struct pawl__serve_node *node, pawl_error *reterr)
-{
-    if (node->is_database) {
-        return PAWL_OK; /* each application there has an owner of its own */
-    }
-    TRY(pawl__fs_make_dir(node->location, reterr));
-    return pawl__store_lock_inside(node->location, &node->owner, reterr);
-}
-
 static pawl_status listen_on(struct pawl__serve_node *node, pawl_error *reterr)
 {
     struct pawl__http_options options = node->options.http;
     struct pawl__http_address address;
 
-    options.routes = pawl__serve_routes;
-    options.route_count = pawl__serve_route_count;
+    options.routes = node->table.routes;
+    options.route_count = node->table.count;
     options.context = node;
     options.metrics = node->metrics;
     TRY(pawl__http_address_parse(options.listen, &address, reterr));
@@ -199,18 +69,51 @@ static pawl_status listen_on(struct pawl__serve_node *node, pawl_error *reterr)
     return pawl__http_start(&options, &node->http, reterr);
 }
 
-/* Listens before applications are opened: requests for one are meanwhile answered with 503. */
+/* The node itself is its last part: the routes that are asked most come first. */
+static pawl_status list_parts(struct pawl__serve_node *node, pawl_error *reterr)
+{
+    const struct pawl__serve_part *const *parts = node->options.parts;
+
+    parts = parts == NULL ? pawl__serve_parts : parts;
+    for (size_t i = 0; parts[i] != NULL; i++) {
+        node->parts[node->part_count++] = parts[i];
+        REQUIRE(node->part_count < NODE_PARTS_MAX);
+    }
+    node->parts[node->part_count++] = &pawl__serve_node_part;
+    return pawl__serve_table_new(node->parts, node->states, node->part_count, &node->table, reterr);
+}
+
+/* Listens before parts are started: what they have not opened by then is meanwhile answered with 503. */
 static pawl_status open_parts(struct pawl__serve_node *node, pawl_error *reterr)
 {
-    TRY(open_tokens(node, reterr));
-    TRY(claim_location(node, reterr));
-    TRY(pawl__metrics_new(&node->metrics, reterr));
-    TRY(pawl__serve_gauges_new(node->metrics, &node->gauges, reterr));
-    TRY(pawl__serve_work_new(&node->options, node->metrics, &node->work, reterr));
-    TRY(pawl__serve_apps_new(node, reterr));
-    TRY(pawl__serve_apps_list(node, reterr));
+    const struct pawl__serve_host host = { &node->options, node->metrics, node->clock, node };
+
+    for (size_t i = 0; i < node->part_count; i++) {
+        TRY(node->parts[i]->open(&host, &node->states[i], reterr));
+    }
     TRY(listen_on(node, reterr));
-    return pawl__serve_apps_start(node, reterr);
+    for (size_t i = 0; i < node->part_count; i++) {
+        TRY(node->parts[i]->start == NULL ? PAWL_OK
+                                          : node->parts[i]->start(node->states[i], reterr));
+    }
+    return PAWL_OK;
+}
+
+static pawl_status open_node(struct pawl__serve_node *node, pawl_error *reterr)
+{
+    TRY(open_tokens(node, reterr));
+    TRY(pawl__metrics_new(&node->metrics, reterr));
+    TRY(list_parts(node, reterr));
+    return open_parts(node, reterr);
+}
+
+static void await_parts(struct pawl__serve_node *node, int64_t deadline_ns)
+{
+    for (size_t i = 0; i < node->part_count; i++) {
+        if (node->parts[i]->await != NULL) {
+            node->parts[i]->await(node->states[i], deadline_ns);
+        }
+    }
 }
 
 pawl_status pawl__serve_node_open(const struct pawl__serve_options *options,
@@ -222,20 +125,15 @@ pawl_status pawl__serve_node_open(const struct pawl__serve_options *options,
     if (node == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a node");
     }
-    pawl__lock_init(&node->create_lock);
     node->options = *options;
     node->clock = pawl__clock_or_real(options->http.clock);
     node->started_ns = pawl__monotonic_ns(node->clock);
-    node->location = strdup(options->location);
-    node->is_database = pawl__location_is_postgres(options->location);
-    pawl_status status = node->location == NULL
-                             ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a node")
-                             : open_parts(node, reterr);
+    pawl_status status = open_node(node, reterr);
     if (status != PAWL_OK) {
         (void)!pawl__serve_node_close(node, NULL);
         return status;
     }
-    pawl__serve_apps_await(node, node->started_ns + options->open_ms * NS_PER_MS);
+    await_parts(node, node->started_ns + options->open_ms * NS_PER_MS);
     *ret_node = node;
     return PAWL_OK;
 }
@@ -245,9 +143,30 @@ const char *pawl__serve_listens_on(const struct pawl__serve_node *node)
     return pawl__http_listens_on(node->http);
 }
 
-static int64_t from_now(const struct pawl__serve_node *node, uint32_t ms)
+void *pawl__serve_part_state(const struct pawl__serve_node *node,
+                             const struct pawl__serve_part *part)
 {
-    return pawl__monotonic_ns(node->clock) + ms * NS_PER_MS;
+    for (size_t i = 0; i < node->part_count; i++) {
+        if (node->parts[i] == part) {
+            return node->states[i];
+        }
+    }
+    return NULL;
+}
+
+/* --- closing --- */
+
+/* `cancel` or `interrupt` of each part that is open. */
+static void tell_parts(struct pawl__serve_node *node, bool interrupts)
+{
+    for (size_t i = 0; i < node->part_count; i++) {
+        const struct pawl__serve_part *part = node->parts[i];
+        void (*tell)(void *state) = interrupts ? part->interrupt : part->cancel;
+
+        if (tell != NULL && node->states[i] != NULL) {
+            tell(node->states[i]);
+        }
+    }
 }
 
 /* Nobody asks any more when this begins; the first part that does not come back ends it. */
@@ -255,9 +174,25 @@ static pawl_status close_parts(struct pawl__serve_node *node,
                                int64_t deadline_ns,
                                pawl_error *reterr)
 {
-    TRY(pawl__serve_apps_stop(node, deadline_ns, reterr));
-    TRY(pawl__serve_apps_close(node, reterr));
-    return pawl__serve_work_close(STEAL(node->work), reterr);
+    for (size_t i = 0; i < node->part_count; i++) {
+        if (node->states[i] != NULL) {
+            TRY(node->parts[i]->close(STEAL(node->states[i]), deadline_ns, reterr));
+        }
+    }
+    return PAWL_OK;
+}
+
+static pawl_status stop(struct pawl__serve_node *node, pawl_error *reterr)
+{
+    int64_t deadline_ns = pawl__monotonic_ns(node->clock) + node->options.stop_ms_max * NS_PER_MS;
+
+    tell_parts(node, false);
+    pawl_status status = pawl__http_stop(node->http, deadline_ns, reterr);
+    if (status == PAWL_TIMEOUT) { /* a thread of it may be waiting for a store */
+        tell_parts(node, true);
+        status = pawl__http_stop(node->http, deadline_ns + INTERRUPTED_MS_MAX * NS_PER_MS, reterr);
+    }
+    return status == PAWL_OK ? close_parts(node, deadline_ns, reterr) : status;
 }
 
 pawl_status pawl__serve_node_close(struct pawl__serve_node *node, pawl_error *reterr)
@@ -267,16 +202,7 @@ pawl_status pawl__serve_node_close(struct pawl__serve_node *node, pawl_error *re
     if (node == NULL) {
         return PAWL_OK;
     }
-    int64_t deadline_ns = from_now(node, node->options.stop_ms_max);
-    pawl__serve_work_cancel_waits(node->work);
-    pawl_status status = pawl__http_stop(node->http, deadline_ns, &error);
-    if (status == PAWL_TIMEOUT) { /* a thread of it may be waiting for the work store */
-        pawl__serve_work_interrupt(node->work);
-        status = pawl__http_stop(node->http, deadline_ns + INTERRUPTED_MS_MAX * NS_PER_MS, &error);
-    }
-    if (status == PAWL_OK) { /* also when requests have taken up all the time */
-        status = close_parts(node, MAX(deadline_ns, from_now(node, OPENERS_MS_MAX)), &error);
-    }
+    pawl_status status = stop(node, &error);
     if (status != PAWL_OK) {
         LOG_WARNING("the node ends without waiting any longer: what it answered is on disk",
                     LOG_TEXT("error", error.message));
@@ -285,13 +211,9 @@ pawl_status pawl__serve_node_close(struct pawl__serve_node *node, pawl_error *re
         }
         return status;
     }
-    pawl__serve_gauges_free(node->gauges);
+    pawl__serve_table_done(&node->table);
     pawl__metrics_free(node->metrics);
     pawl__serve_tokens_close(node->tokens);
-    pawl__store_lock_release(node->owner);
-    pawl__lock_done(&node->create_lock);
-    pawl__serve_apps_free(node);
-    free(node->location);
     free(node);
     return PAWL_OK;
 }

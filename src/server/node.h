@@ -1,4 +1,4 @@
-/* The node: every application of a location, open in this process, behind HTTP.
+/* The node: a table of parts (part.h), each with its routes, behind HTTP.
  *
  * Applications are opened in the background after the node listens, or when they are created through it. An
  * open one stays open until the node ends: a pointer to it is good for as long. One that cannot be opened
@@ -17,7 +17,10 @@
 
 enum { NODE_APPS_MAX = 1000, NODE_PARTITIONS_MAX = 256 /* when nothing else is said */ };
 
+struct pawl__serve_part;
+
 struct pawl__serve_options {
+    const struct pawl__serve_part *const *parts; /* NULL after the last; NULL: pawl__serve_parts */
     const char *location; /* of applications: a directory, which is made, or postgres://... */
     pawl_app_options app;
     const char *work; /* where the work store is, or would be once somebody submits; NULL: none */

@@ -9,7 +9,7 @@
 
 #include "base/core/macros.h"
 #include "net/http/route.h"
-#include "server/apps/idempotency.h"
+#include "server/idempotency.h"
 #include "server/node_internal.h"
 
 static void check_text(pawl_view text)
@@ -18,9 +18,50 @@ static void check_text(pawl_view text)
     CHECK(memchr(text.data, '\0', text.len) == NULL || text.len == 0);
 }
 
+/* The declared routes of the node, made once. */
+static const struct pawl__serve_table *all_routes(void)
+{
+    static void *states[NODE_PARTS_MAX];
+    static struct pawl__serve_table table;
+    size_t count = 0;
+
+    while (pawl__serve_parts[count] != NULL) {
+        count++;
+    }
+    if (table.count == 0) {
+        CHECK(pawl__serve_table_new(pawl__serve_parts, states, count, &table, NULL) == PAWL_OK);
+    }
+    return &table;
+}
+
+/* A field of the declaration is read, or refused with a message that names it. */
+static void check_parameters(const struct pawl__serve_route *route,
+                             const struct pawl__http_url *url)
+{
+    const struct pawl__record *record = route->parameters;
+    char value[256] = "";
+
+    CHECK(record == NULL || record->size <= sizeof(value));
+    for (size_t i = 0; record != NULL && i < record->count; i++) {
+        const struct pawl__field *field = &record->fields[i];
+        const pawl_view *query = pawl__http_url_query(url, field->name);
+        pawl_view text = query != NULL ? *query : (pawl_view){ NULL, 0 };
+        pawl_error error = PAWL_ERROR_INIT;
+
+        if (pawl__serve_is_in_path(route->pattern, field->name)) {
+            text = pawl__http_part_of(route->pattern, url, field->name);
+        }
+        if (text.data != NULL && pawl__record_read_text(field, text, value, &error) != PAWL_OK) {
+            CHECK(error.status == PAWL_INVALID);
+            CHECK(strstr(error.message, field->name) != NULL);
+        }
+    }
+}
+
 static void check_route(const struct pawl__http_url *url)
 {
-    const struct pawl__http_routes routes = { pawl__serve_routes, pawl__serve_route_count };
+    const struct pawl__serve_table *table = all_routes();
+    const struct pawl__http_routes routes = { table->routes, table->count };
     static const char *const methods[] = { "GET", "HEAD", "POST", "PUT", "BREW" };
 
     for (size_t i = 0; i < COUNT_OF(methods); i++) {
@@ -37,6 +78,7 @@ static void check_route(const struct pawl__http_url *url)
             pawl_error error = PAWL_ERROR_INIT;
 
             (void)!pawl__http_check_query(&routes.routes[index], url, &error);
+            check_parameters(table->bound[index].route, url);
             if (strstr(routes.routes[index].pattern, "{app}") != NULL) {
                 CHECK(pawl__http_part_of(routes.routes[index].pattern, url, "app").len > 0);
             }

@@ -14,7 +14,7 @@
 #include "lib/http_client.h"
 #include "lib/promtool.h"
 #include "lib/tempdir.h"
-#include "server/apps/idempotency.h"
+#include "server/idempotency.h"
 #include "server/node.h"
 
 enum { CONNECTIONS = 64, ROUNDS = 5, PATIENCE_MS = 30000 };

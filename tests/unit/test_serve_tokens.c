@@ -118,8 +118,8 @@ static void test_every_route_asks_for_its_scope(void **state)
     make_kinds(path, kinds);
     f->options.tokens = path;
     node_start(f);
-    for (size_t i = 0; i < pawl__serve_route_count; i++) {
-        const struct pawl__http_route *route = &pawl__serve_routes[i];
+    for (size_t i = 0; i < f->node->table.count; i++) {
+        const struct pawl__http_route *route = &f->node->table.routes[i];
 
         assert_int_not_equal(route->scope, PAWL__SCOPE_UNDECLARED);
         for (int k = 0; k < KINDS; k++) {

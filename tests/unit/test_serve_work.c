@@ -259,7 +259,7 @@ static void test_what_is_wrong_is_400_and_named(void **state)
         { "items", "{\"task_id\":\"t\",\"work_type\":\"m\",\"max_retries\":-1}", "max_retries" },
         { "items", "{\"task_id\":\"t\",\"work_type\":\"m\",\"delay\":\"-1s\"}", "delay" },
         { "items", "{\"task_id\":\"t\",\"work_type\":\"m\",\"after\":[2]}", "after[0]" },
-        { "items", "{\"items\":[]}", "items: 0 items, 1 to 10000 are allowed" },
+        { "items", "{\"items\":[]}", "items: has 0 items, 1 to 10000 are allowed" },
         { "items", "{\"items\":[" MAIL("x") ",{}]}", "items[1].task_id: missing" },
         { "items", "{\"items\":[" MAIL("x") "],\"task\":1}", "task" },
     };

@@ -131,7 +131,7 @@ static enum MHD_Result handle(struct pawl__http_request *request)
     } else if (route->blocks) {
         pawl__http_to_worker(request);
     } else {
-        route->handle(request, request->http->options.context);
+        route->handle(request, pawl__http_context_of(request));
     }
     return pawl__http_settle(request, true) ? queue_answer(request) : MHD_YES;
 }

@@ -42,6 +42,7 @@ struct pawl__http_route {
     bool takes_key;                /* with an Idempotency-Key it may be sent again */
     const char *no_key;            /* why one is refused here; NULL: it is not */
     unsigned scope;                /* what options.authorize is told */
+    void *context;                 /* of its handler; NULL: that of the options */
 };
 
 struct pawl__http_options {
@@ -50,7 +51,7 @@ struct pawl__http_options {
     const struct pawl__http_route *routes; /* these and what they point to outlive the server */
     size_t route_count;
     struct pawl__clock *clock; /* of deadlines and waits, so one that runs. NULL: the real one */
-    void *context;             /* of all handlers */
+    void *context;             /* of authorize, and of handlers whose route has none */
     struct pawl__metrics *metrics; /* NULL: none. Outlives the server */
     /* Whether the request may do what a route of this scope does; if not, it has answered it. Runs before
      * the body arrives, on a thread that serves other connections as well. NULL: everybody may. */
@@ -130,6 +131,11 @@ pawl_view pawl__http_body(const struct pawl__http_request *request);
 void pawl__http_drop_body(struct pawl__http_request *request);
 /* NULL: there is none. Only while the handler has not kept the request. */
 const char *pawl__http_header(const struct pawl__http_request *request, const char *name);
+
+/* What a handler keeps with the request: freed with it, also when it was kept. Once. */
+void pawl__http_attach(struct pawl__http_request *request,
+                       void *attached,
+                       void (*release)(void *attached));
 
 /* --- answering: once, from the thread that has the request --- */
 

@@ -181,6 +181,8 @@ struct pawl__http_request {
     bool ends; /* the connection, with the answer: where the next request begins is not sure */
     pawl__http_handler *job;
     void *job_context;
+    void *attached;
+    void (*release)(void *attached); /* NULL: nothing is attached */
 
     /* covered by http->lock */
     struct http_answer answer;
@@ -208,6 +210,7 @@ void pawl__http_refuse_size(struct pawl__http_request *request);
 
 bool pawl__http_is_answered(struct pawl__http_request *request);
 const struct pawl__http_route *pawl__http_route_of(const struct pawl__http_request *request);
+void *pawl__http_context_of(const struct pawl__http_request *request); /* of its handler */
 
 /* Behind a handler: true when there is an answer to be queued. False: it comes later. MHD then calls
  * again, at once, and in that call, which is not `first`, the connection is suspended.

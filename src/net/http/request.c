@@ -40,6 +40,9 @@ void pawl__http_request_unref(struct pawl__http_request *request)
     if (atomic_fetch_sub(&request->refs, 1) != 1) {
         return;
     }
+    if (request->release != NULL) {
+        request->release(request->attached);
+    }
     pawl__http_drop_body(request);
     pawl__http_stream_drop(request->answer.stream);
     pawl__http_unref(request->http);
@@ -55,6 +58,22 @@ const struct pawl__http_route *pawl__http_route_of(const struct pawl__http_reque
 {
     REQUIRE(request->route < request->http->routes.count);
     return &request->http->routes.routes[request->route];
+}
+
+void *pawl__http_context_of(const struct pawl__http_request *request)
+{
+    void *context = pawl__http_route_of(request)->context;
+
+    return context != NULL ? context : request->http->options.context;
+}
+
+void pawl__http_attach(struct pawl__http_request *request,
+                       void *attached,
+                       void (*release)(void *attached))
+{
+    REQUIRE(request->release == NULL);
+    request->attached = attached;
+    request->release = release;
 }
 
 pawl_view pawl__http_part(const struct pawl__http_request *request, const char *name)

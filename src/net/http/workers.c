@@ -37,7 +37,7 @@ void pawl__http_to_worker(struct pawl__http_request *request)
     pawl_error error = PAWL_ERROR_INIT;
 
     if (pawl__http_keep(request)
-        && !pawl__http_hand_over(request, run_route, request->http->options.context)) {
+        && !pawl__http_hand_over(request, run_route, pawl__http_context_of(request))) {
         (void)pawl__fail(&error, PAWL_BUSY, "%d requests wait for a thread", JOBS_MAX);
         pawl__http_fail(request, &error);
         pawl__http_resume(request, NULL, NULL);

@@ -13,7 +13,7 @@
 #include "base/os/clock.h"
 #include "base/os/failpoint.h"
 #include "base/thread/shutdown.h"
-#include "server/node_internal.h"
+#include "server/apps/apps.h"
 
 enum { OPENERS = 4, RETRY_MS = 1000 };
 
@@ -32,7 +32,7 @@ struct node_app {
 struct node_apps {
     struct pawl__lock lock; /* covers the rest but the threads */
     struct pawl__cond changed;
-    struct pawl__serve_node *node;
+    struct apps_part *part;
     struct node_app **apps; /* in the order in which they were found or created */
     size_t count;
     /* Handles of applications that another process has taken over. Somebody may still be in a call of one,
@@ -46,7 +46,7 @@ struct node_apps {
 
 static int64_t now_ns(const struct node_apps *apps)
 {
-    return pawl__monotonic_ns(apps->node->clock);
+    return pawl__monotonic_ns(apps->part->clock);
 }
 
 /* --- finding --- */
@@ -81,11 +81,9 @@ static struct node_app_state state_of(const struct node_app *app)
     return state;
 }
 
-bool pawl__serve_node_find(struct pawl__serve_node *node,
-                           pawl_view name,
-                           struct node_app_state *ret_state)
+bool pawl__serve_app_find(struct apps_part *part, pawl_view name, struct node_app_state *ret_state)
 {
-    struct node_apps *apps = node->apps;
+    struct node_apps *apps = part->apps;
 
     pawl__lock(&apps->lock);
     const struct node_app *found = find_locked(apps, name);
@@ -96,11 +94,11 @@ bool pawl__serve_node_find(struct pawl__serve_node *node,
     return found != NULL;
 }
 
-struct node_app_state *pawl__serve_app_states(struct pawl__serve_node *node,
+struct node_app_state *pawl__serve_app_states(struct apps_part *part,
                                               bool to_close,
                                               size_t *ret_count)
 {
-    struct node_apps *apps = node->apps;
+    struct node_apps *apps = part->apps;
     size_t count = 0;
 
     pawl__lock(&apps->lock);
@@ -118,17 +116,17 @@ struct node_app_state *pawl__serve_app_states(struct pawl__serve_node *node,
     return states;
 }
 
-size_t pawl__serve_app_count(struct pawl__serve_node *node)
+size_t pawl__serve_apps_count(struct apps_part *part)
 {
-    pawl__lock(&node->apps->lock);
-    size_t count = node->apps->count;
-    pawl__unlock(&node->apps->lock);
+    pawl__lock(&part->apps->lock);
+    size_t count = part->apps->count;
+    pawl__unlock(&part->apps->lock);
     return count;
 }
 
-size_t pawl__serve_apps_open_count(struct pawl__serve_node *node)
+size_t pawl__serve_apps_open_count(struct apps_part *part)
 {
-    struct node_apps *apps = node->apps;
+    struct node_apps *apps = part->apps;
     size_t count = 0;
 
     pawl__lock(&apps->lock);
@@ -146,7 +144,7 @@ static pawl_status check_room_locked(struct node_apps *apps,
                                      pawl_status refusal,
                                      pawl_error *reterr) REQUIRES_LOCK(apps->lock)
 {
-    uint32_t most = apps->node->options.partitions_max;
+    uint32_t most = apps->part->options->partitions_max;
     unsigned there = 0;
 
     for (size_t i = 0; i < apps->count; i++) {
@@ -165,11 +163,11 @@ static pawl_status check_room_locked(struct node_apps *apps,
                             there + partitions);
 }
 
-pawl_status pawl__serve_apps_check_room(struct pawl__serve_node *node,
+pawl_status pawl__serve_apps_check_room(struct apps_part *part,
                                         unsigned partitions,
                                         pawl_error *reterr)
 {
-    struct node_apps *apps = node->apps;
+    struct node_apps *apps = part->apps;
 
     pawl__lock(&apps->lock);
     pawl_status status =
@@ -295,7 +293,7 @@ static pawl_status admit(struct node_apps *apps,
 {
     struct node_probe *probe = NULL;
     pawl_status status =
-        pawl__serve_probe_start(app->name, apps->node->clock, probe_app, app, &probe, reterr);
+        pawl__serve_probe_start(app->name, apps->part->clock, probe_app, app, &probe, reterr);
 
     pawl__lock(&apps->lock);
     if (status == PAWL_OK) {
@@ -315,12 +313,12 @@ static pawl_status admit(struct node_apps *apps,
     return status;
 }
 
-pawl_status pawl__serve_node_add(struct pawl__serve_node *node,
-                                 const char *name,
-                                 pawl_app *opened,
-                                 pawl_error *reterr)
+pawl_status pawl__serve_app_add(struct apps_part *part,
+                                const char *name,
+                                pawl_app *opened,
+                                pawl_error *reterr)
 {
-    struct node_apps *apps = node->apps;
+    struct node_apps *apps = part->apps;
     struct node_app *app = NULL;
 
     pawl__lock(&apps->lock);
@@ -367,13 +365,13 @@ static bool may_pass(const pawl_error *error)
 
 static pawl_status open_one(struct node_apps *apps, struct node_app *app, pawl_error *reterr)
 {
-    struct pawl__serve_node *node = apps->node;
+    struct apps_part *part = apps->part;
     AUTO(pawl__text_free) char *location = NULL;
     pawl_app *opened = NULL;
 
     FAILPOINT("node.app.open.before", reterr);
-    TRY(pawl_app_locate(node->location, app->name, &location, reterr));
-    TRY(pawl_app_open(location, NULL, &node->options.app, &opened, reterr));
+    TRY(pawl_app_locate(part->location, app->name, &location, reterr));
+    TRY(pawl_app_open(location, NULL, &part->options->app, &opened, reterr));
     return admit(apps, app, opened, PAWL_INVALID, reterr);
 }
 
@@ -472,9 +470,9 @@ static pawl_status add_found(void *context, const char *name, pawl_error *reterr
     return status;
 }
 
-void pawl__serve_apps_await(struct pawl__serve_node *node, int64_t deadline_ns)
+void pawl__serve_apps_await(struct apps_part *part, int64_t deadline_ns)
 {
-    struct node_apps *apps = node->apps;
+    struct node_apps *apps = part->apps;
     bool pending = true;
     bool in_time = true;
 
@@ -491,7 +489,7 @@ void pawl__serve_apps_await(struct pawl__serve_node *node, int64_t deadline_ns)
 
 /* --- beginning and end --- */
 
-pawl_status pawl__serve_apps_new(struct pawl__serve_node *node, pawl_error *reterr)
+pawl_status pawl__serve_apps_new(struct apps_part *part, pawl_error *reterr)
 {
     struct node_apps *apps = calloc(1, sizeof(*apps));
     struct node_app **list = calloc(NODE_APPS_MAX, sizeof(list[0]));
@@ -503,20 +501,20 @@ pawl_status pawl__serve_apps_new(struct pawl__serve_node *node, pawl_error *rete
     }
     pawl__lock_cond_init(&apps->lock, &apps->changed);
     apps->apps = list;
-    apps->node = node;
-    node->apps = apps;
+    apps->part = part;
+    part->apps = apps;
     return PAWL_OK;
 }
 
-pawl_status pawl__serve_apps_list(struct pawl__serve_node *node, pawl_error *reterr)
+pawl_status pawl__serve_apps_list(struct apps_part *part, pawl_error *reterr)
 {
-    return pawl_app_list(node->location, add_found, node->apps, reterr);
+    return pawl_app_list(part->location, add_found, part->apps, reterr);
 }
 
-pawl_status pawl__serve_apps_start(struct pawl__serve_node *node, pawl_error *reterr)
+pawl_status pawl__serve_apps_start(struct apps_part *part, pawl_error *reterr)
 {
-    struct node_apps *apps = node->apps;
-    size_t threads = MIN(MAX(pawl__serve_app_count(node), 1), OPENERS);
+    struct node_apps *apps = part->apps;
+    size_t threads = MIN(MAX(pawl__serve_apps_count(part), 1), OPENERS);
 
     for (size_t i = 0; i < threads; i++) {
         TRY(pawl__thread_start(&apps->openers[i], "pawl-app-open", run_opener, apps, reterr));
@@ -524,11 +522,9 @@ pawl_status pawl__serve_apps_start(struct pawl__serve_node *node, pawl_error *re
     return PAWL_OK;
 }
 
-pawl_status pawl__serve_apps_stop(struct pawl__serve_node *node,
-                                  int64_t deadline_ns,
-                                  pawl_error *reterr)
+pawl_status pawl__serve_apps_stop(struct apps_part *part, int64_t deadline_ns, pawl_error *reterr)
 {
-    struct node_apps *apps = node->apps;
+    struct node_apps *apps = part->apps;
     struct pawl__stop stops[OPENERS];
 
     if (apps == NULL) {
@@ -544,9 +540,9 @@ pawl_status pawl__serve_apps_stop(struct pawl__serve_node *node,
     return pawl__stop_threads(NULL, stops, OPENERS, deadline_ns, reterr);
 }
 
-void pawl__serve_apps_free(struct pawl__serve_node *node)
+void pawl__serve_apps_free(struct apps_part *part)
 {
-    struct node_apps *apps = node->apps;
+    struct node_apps *apps = part->apps;
 
     if (apps == NULL) {
         return;
@@ -559,5 +555,5 @@ void pawl__serve_apps_free(struct pawl__serve_node *node)
     free(apps->lost);
     free(apps->apps);
     free(apps);
-    node->apps = NULL;
+    part->apps = NULL;
 }

@@ -7,12 +7,10 @@
 #include "base/core/error.h"
 #include "base/log/log.h"
 #include "base/os/clock.h"
-#include "server/node_internal.h"
+#include "server/work/records.h"
 #include "server/work/work.h"
 
 enum {
-    TYPES_MAX = 100,
-    COUNT_MAX = 1000,
     LOOK_MS = 2000,         /* how often a waiting claim checks that its client is still there */
     ANSWER_BYTES = 32 << 20 /* except the first item, which may be larger */
 };
@@ -21,16 +19,15 @@ enum {
 
 /* Items are leased in steps: their sizes are unknown before, and those that do not fit are released again. */
 enum { STEP_FIRST = 64, STEP_FACTOR = 4, STEPS_MAX = 3 };
-_Static_assert(STEP_FIRST *(1 + STEP_FACTOR + STEP_FACTOR * STEP_FACTOR) >= COUNT_MAX,
+_Static_assert(STEP_FIRST *(1 + STEP_FACTOR + STEP_FACTOR * STEP_FACTOR) >= WORK_CLAIM_COUNT_MAX,
                "the steps reach the count");
 
 struct claiming {
+    struct pawl__serve_call *call; /* what the claim points into */
     struct pawl__http_request *request;
     struct node_work *work;
-    struct node_body body; /* what the claim points into */
     pawl_claim claim;
     uint32_t count_max;
-    pawl_view types[TYPES_MAX];
     int64_t wait_ms;
     pawl_work *store;
     pawl_claimed *claimed[STEPS_MAX];
@@ -49,61 +46,7 @@ static void claiming_free(struct claiming *claiming)
         pawl_claimed_free(claiming->claimed[i]);
     }
     pawl__buf_done(&claiming->answer);
-    pawl__serve_work_body_done(&claiming->body);
     free(claiming);
-}
-
-/* --- what is asked --- */
-
-static pawl_status read_types(struct claiming *claiming, pawl_error *reterr)
-{
-    struct pawl__json_node given = pawl__json_optional(&claiming->body.root, "types");
-    struct pawl__json_node list = { .value = NULL };
-
-    TRY(pawl__json_array(given, &list, reterr));
-    size_t count = list.value != NULL ? pawl__json_count(&list) : 0;
-    if (count > TYPES_MAX) {
-        return pawl__json_fail(&given, reterr, "more than %d types", TYPES_MAX);
-    }
-    if (list.value != NULL && count == 0) {
-        return pawl__json_fail(&given, reterr, "is empty: leave it out to claim all types");
-    }
-    for (size_t i = 0; i < count; i++) {
-        TRY(pawl__serve_work_read_name(pawl__json_item(&list, i), &claiming->types[i], reterr));
-    }
-    claiming->claim.work_types = claiming->types;
-    claiming->claim.work_type_count = count;
-    return PAWL_OK;
-}
-
-static pawl_status read_times(struct claiming *claiming, pawl_error *reterr)
-{
-    static const int64_t leases[2] = { 1, WORK_MS_MAX };
-    static const int64_t waits[2] = { 0, WORK_MS_MAX };
-    const struct pawl__json_node *root = &claiming->body.root;
-    int64_t lease_ms = 0;
-
-    TRY(pawl__serve_work_read_ms(root, "lease", leases, &lease_ms, reterr));
-    TRY(pawl__serve_work_read_ms(root, "wait", waits, &claiming->wait_ms, reterr));
-    claiming->claim.lease_ms = (uint32_t)lease_ms;
-    claiming->wait_ms = MIN(claiming->wait_ms, pawl__serve_work_wait_ms_max(claiming->work));
-    return PAWL_OK;
-}
-
-static pawl_status read_claim(struct claiming *claiming, pawl_error *reterr)
-{
-    static const char *const names[] = { "count", "holder", "lease", "task", "types", "wait" };
-    const struct pawl__json_node *root = &claiming->body.root;
-    pawl_claim *claim = &claiming->claim;
-    int64_t count = 1;
-
-    TRY(pawl__serve_work_body(claiming->request, names, COUNT_OF(names), &claiming->body, reterr));
-    TRY(pawl__serve_work_read_name(pawl__json_key(root, "holder"), &claim->holder, reterr));
-    TRY(pawl__serve_work_read_name(pawl__json_optional(root, "task"), &claim->task_id, reterr));
-    TRY(pawl__json_int(pawl__json_optional(root, "count"), 1, COUNT_MAX, &count, reterr));
-    claiming->count_max = (uint32_t)count;
-    TRY(read_types(claiming, reterr));
-    return read_times(claiming, reterr);
 }
 
 /* --- claiming --- */
@@ -251,24 +194,27 @@ static pawl_status claim_and_write(struct claiming *claiming, pawl_error *reterr
 }
 
 /* Runs on a thread of the server; if the request was given up, on the one that claimed. */
-static void finish(struct pawl__http_request *request, void *context)
+static pawl_status finish(struct pawl__serve_call *call, pawl_error *reterr)
 {
-    struct claiming *claiming = context;
+    struct claiming *claiming = *(struct claiming **)call->state;
+    pawl_status status = claiming->error.status;
 
-    if (pawl__http_is_gone(request)) {
+    if (pawl__http_is_gone(call->request)) {
         release_all(claiming);
-    } else if (claiming->error.status != PAWL_OK) {
-        pawl__serve_work_fail(request, &claiming->error);
+        status = PAWL_OK;
+    } else if (status != PAWL_OK) {
+        *reterr = claiming->error;
     } else {
-        pawl__http_answer_buf(request, 200, HTTP_JSON, &claiming->answer);
+        pawl__serve_answer_buf(call, 200, &claiming->answer);
     }
     claiming_free(claiming);
+    return status;
 }
 
-/* With a kept request, on a thread that may wait. */
-static void claim(struct claiming *claiming)
+/* On a thread that may wait. */
+static void claim(void *context)
 {
-    struct pawl__http_request *request = claiming->request;
+    struct claiming *claiming = context;
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status =
         pawl__serve_work_find(claiming->work, NODE_WORK_TO_CREATE, &claiming->store, &error);
@@ -285,64 +231,72 @@ static void claim(struct claiming *claiming)
         claiming->error = error;
         claiming->error.status = status;
     }
-    pawl__http_resume(request, finish, claiming);
+    pawl__serve_resume(claiming->call, finish);
 }
 
-static void claim_waiting(void *context)
+static struct claiming *claiming_new(struct pawl__serve_call *call)
 {
-    claim(context);
-}
-
-static void claim_now(struct pawl__http_request *request, void *context)
-{
-    if (pawl__http_is_gone(request)) {
-        claiming_free(context);
-        pawl__http_resume(request, NULL, NULL);
-    } else {
-        claim(context);
-    }
-}
-
-static void keep_and_claim(struct claiming *claiming)
-{
-    struct pawl__http_request *request = claiming->request;
-
-    if (!pawl__http_keep(request)) {
-        claiming_free(claiming);
-        return;
-    }
-    bool taken = claiming->wait_ms > 0
-                     ? pawl__serve_work_wait(claiming->work, claim_waiting, claiming)
-                     : pawl__http_hand_over(request, claim_now, claiming);
-    if (!taken) {
-        bool stopping = pawl__serve_work_is_stopping(claiming->work);
-        claiming_free(claiming);
-        pawl__http_refuse(request,
-                          stopping ? &pawl__http_stopping : pawl__http_problem_of(PAWL_BUSY),
-                          "nothing was claimed");
-        pawl__http_resume(request, NULL, NULL);
-    }
-}
-
-void pawl__serve_work_claim(struct pawl__http_request *request, void *context)
-{
+    const struct claim_body *body = call->body;
     struct claiming *claiming = calloc(1, sizeof(*claiming));
-    pawl_error error = PAWL_ERROR_INIT;
 
     if (claiming == NULL) {
-        (void)pawl__fail(&error, PAWL_NOMEM, "no memory for a request");
-        pawl__http_fail(request, &error);
-        return;
+        return NULL;
     }
-    claiming->request = request;
-    claiming->work = ((struct pawl__serve_node *)context)->work;
-    claiming->began_ms = pawl__serve_work_now_ms(claiming->work);
-    claiming->claim = (pawl_claim)PAWL_CLAIM_INIT;
+    claiming->call = call;
+    claiming->request = call->request;
+    claiming->work = call->part;
+    claiming->began_ms = pawl__serve_work_now_ms(call->part);
     claiming->answer = (struct pawl__buf)BUF_INIT(ITEM_BYTES_MAX);
-    if (read_claim(claiming, &error) == PAWL_OK) {
-        keep_and_claim(claiming);
-    } else {
-        claiming_free(claiming);
-        pawl__http_fail(request, &error);
+    claiming->claim = (pawl_claim)PAWL_CLAIM_INIT;
+    claiming->claim.holder = body->holder;
+    claiming->claim.task_id = body->task;
+    claiming->claim.work_types = body->types;
+    claiming->claim.work_type_count = body->type_count;
+    claiming->claim.lease_ms = (uint32_t)body->lease_ms;
+    claiming->count_max = (uint32_t)body->count;
+    claiming->wait_ms = MIN(body->wait_ms, pawl__serve_work_wait_ms_max(call->part));
+    return claiming;
+}
+
+static pawl_status claim_now(struct pawl__serve_call *call, pawl_error *reterr)
+{
+    struct claiming *claiming = claiming_new(call);
+
+    *(struct claiming **)call->state = claiming;
+    if (claiming == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a claim");
     }
+    claim(claiming);
+    return PAWL_OK;
+}
+
+static pawl_status claim_waiting(struct pawl__serve_call *call, pawl_error *reterr)
+{
+    struct claiming *claiming = claiming_new(call);
+
+    *(struct claiming **)call->state = claiming;
+    if (claiming == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a claim");
+    }
+    if (!pawl__serve_work_wait(call->part, claim, claiming)) {
+        claiming_free(claiming);
+        return pawl__serve_refuse(call,
+                                  pawl__serve_work_is_stopping(call->part)
+                                      ? &pawl__http_stopping
+                                      : pawl__http_problem_of(PAWL_BUSY),
+                                  reterr,
+                                  "nothing was claimed");
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl__serve_work_claim(struct pawl__serve_call *call, pawl_error *reterr)
+{
+    const struct claim_body *body = call->body;
+
+    if (body->wait_ms > 0) {
+        return claim_waiting(call, reterr);
+    }
+    pawl__serve_hand_over(call, claim_now);
+    return PAWL_OK;
 }

@@ -8,7 +8,7 @@
 #include "base/log/log.h"
 #include "base/os/clock.h"
 #include "base/thread/thread.h"
-#include "server/node_internal.h"
+#include "server/probe.h"
 #include "server/work/work.h"
 
 enum {

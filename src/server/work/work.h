@@ -4,13 +4,10 @@
 
 #include <pawl/work.h>
 
-#include "base/core/buf.h"
 #include "base/core/macros.h"
-#include "base/json/json.h"
 #include "base/log/metrics.h"
-#include "net/http/http.h"
+#include "server/part.h"
 
-struct pawl__serve_options;
 struct node_work;
 
 /* --- the store (open.c); any thread, except new and close --- */
@@ -98,116 +95,37 @@ PAWL_MUST_USE pawl_status pawl__serve_waits_stop_until(struct node_waits *waits,
                                                        pawl_error *reterr);
 void pawl__serve_waits_free(struct node_waits *waits); /* after stop_until; NULL is fine */
 
-/* --- requests and answers (json.c) --- */
+/* --- routes --- */
 
 DEFINE_AUTO(pawl_task *, pawl_task_free)
+DEFINE_AUTO(pawl_item *, pawl_item_free)
 DEFINE_AUTO(pawl_checkpoint *, pawl_checkpoint_free)
 DEFINE_AUTO(pawl_recovery *, pawl_recovery_free)
 
-/* What a handler does: it answers the request, or it fails and the failure becomes the answer. */
-typedef pawl_status serve_work_fn(struct pawl__http_request *request,
-                                  struct node_work *work,
-                                  pawl_error *reterr);
-void pawl__serve_work_run(struct pawl__http_request *request, void *node, serve_work_fn *fn);
+extern const struct pawl__serve_part pawl__serve_work_part; /* part.c */
 
-#define DEFINE_HANDLER(name, fn)                                 \
-    void name(struct pawl__http_request *request, void *context) \
-    {                                                            \
-        pawl__serve_work_run(request, context, (fn));            \
-    }
+/* Answers {"work_item_id": ..., "status": ...}. (leases.c) */
+void pawl__serve_work_status(struct pawl__serve_call *call,
+                             pawl_view work_item_id,
+                             pawl_item_status status);
 
-enum { NODE_SHORT_ANSWER = 8192 }; /* bytes: an id, with all of it escaped, and a few words */
-
-struct node_body {
-    json_t *json;
-    struct pawl__json_node root; /* an object */
-};
-
-/* The body of a request: an object with no other fields than these. *ret_body is empty, and its caller's also
- * on failure. */
-PAWL_MUST_USE pawl_status pawl__serve_work_body(const struct pawl__http_request *request,
-                                                const char *const *names,
-                                                size_t name_count,
-                                                struct node_body *ret_body,
-                                                pawl_error *reterr);
-void pawl__serve_work_body_done(struct node_body *body);
-
-/* The body must be {}: other web pages can make a browser send a request without a body (CSRF). */
-PAWL_MUST_USE pawl_status pawl__serve_work_empty_body(const struct pawl__http_request *request,
-                                                      pawl_error *reterr);
-
-#define WORK_MS_MAX (INT64_C(7) * 86400000) /* of a lease, and of a wait: a week */
-#define NODE_DELAY_MS_MAX (INT64_C(36500) * 86400000)
-
-/* A duration like "90s", within `range` in milliseconds. *ret_ms stays as it is when the key is missing. */
-PAWL_MUST_USE pawl_status pawl__serve_work_read_ms(const struct pawl__json_node *object,
-                                                   const char *key,
-                                                   const int64_t range[2],
-                                                   int64_t *ret_ms,
-                                                   pawl_error *reterr);
-
-/* A text: an id, a name, a reason. May be missing if the node is optional, but not empty. */
-PAWL_MUST_USE pawl_status pawl__serve_work_read_name(struct pawl__json_node node,
-                                                     pawl_view *ret_name,
-                                                     pawl_error *reterr);
-
-/* The same for a parameter of the query. *ret_name stays as it is when it is missing. */
-PAWL_MUST_USE pawl_status pawl__serve_work_query_name(const struct pawl__http_request *request,
-                                                      const char *key,
-                                                      pawl_view *ret_name,
-                                                      pawl_error *reterr);
-
-/* A JSON value as text in `buf`; empty when it is missing or null. */
-PAWL_MUST_USE pawl_status pawl__serve_work_read_json(const struct pawl__json_node *object,
-                                                     const char *key,
-                                                     struct pawl__buf *buf,
-                                                     pawl_view *ret_json,
-                                                     pawl_error *reterr);
-
-/* The item of the URL and the token of the body. */
-PAWL_MUST_USE pawl_status pawl__serve_work_read_lease(const struct pawl__http_request *request,
-                                                      const struct pawl__json_node *object,
-                                                      pawl_lease *ret_lease,
-                                                      pawl_error *reterr);
-
-/* The checkpoint type that the query asks for, stored in `type`; *ret_type is NULL without one. */
-PAWL_MUST_USE pawl_status pawl__serve_work_query_type(const struct pawl__http_request *request,
-                                                      pawl_checkpoint_type *type,
-                                                      const pawl_checkpoint_type **ret_type,
-                                                      pawl_error *reterr);
-
-/* Answers a failure. A lost lease is 409 here: it is the client's, not the node's. */
-void pawl__serve_work_fail(struct pawl__http_request *request, const pawl_error *error);
-
-/* Answers {"work_item_id": ..., "status": ...} with the item of the URL. */
-void pawl__serve_work_status(struct pawl__http_request *request, pawl_item_status status);
-
-/* --- handlers; their context is the node --- */
-
-/* claims.c */
-void pawl__serve_work_claim(struct pawl__http_request *request, void *context);
-/* leases.c */
-void pawl__serve_work_heartbeat(struct pawl__http_request *request, void *context);
-void pawl__serve_work_complete(struct pawl__http_request *request, void *context);
-void pawl__serve_work_fail_item(struct pawl__http_request *request, void *context);
-void pawl__serve_work_release(struct pawl__http_request *request, void *context);
-/* items.c */
-void pawl__serve_work_submit(struct pawl__http_request *request, void *context);
-void pawl__serve_work_item(struct pawl__http_request *request, void *context);
-void pawl__serve_work_cancel(struct pawl__http_request *request, void *context);
-/* tasks.c */
-void pawl__serve_work_task_create(struct pawl__http_request *request, void *context);
-void pawl__serve_work_task(struct pawl__http_request *request, void *context);
-void pawl__serve_work_task_cancel(struct pawl__http_request *request, void *context);
-/* pages.c */
-void pawl__serve_work_task_list(struct pawl__http_request *request, void *context);
-void pawl__serve_work_item_list(struct pawl__http_request *request, void *context);
-void pawl__serve_work_checkpoint_list(struct pawl__http_request *request, void *context);
-/* checkpoints.c */
-void pawl__serve_work_checkpoint_add(struct pawl__http_request *request, void *context);
-void pawl__serve_work_checkpoint_latest(struct pawl__http_request *request, void *context);
-void pawl__serve_work_recovery(struct pawl__http_request *request, void *context);
-/* stats.c */
-void pawl__serve_work_stats(struct pawl__http_request *request, void *context);
+pawl__serve_handler pawl__serve_work_claim;     /* claims.c */
+pawl__serve_handler pawl__serve_work_heartbeat; /* leases.c */
+pawl__serve_handler pawl__serve_work_complete;
+pawl__serve_handler pawl__serve_work_fail;
+pawl__serve_handler pawl__serve_work_release;
+pawl__serve_handler pawl__serve_work_submit; /* items.c */
+pawl__serve_handler pawl__serve_work_item;
+pawl__serve_handler pawl__serve_work_cancel;
+pawl__serve_handler pawl__serve_work_task_create; /* tasks.c */
+pawl__serve_handler pawl__serve_work_task;
+pawl__serve_handler pawl__serve_work_task_cancel;
+pawl__serve_handler pawl__serve_work_task_list; /* pages.c */
+pawl__serve_handler pawl__serve_work_item_list;
+pawl__serve_handler pawl__serve_work_checkpoint_list;
+pawl__serve_handler pawl__serve_work_checkpoint_add; /* checkpoints.c */
+pawl__serve_handler pawl__serve_work_checkpoint_latest;
+pawl__serve_handler pawl__serve_work_recovery;
+pawl__serve_handler pawl__serve_work_stats; /* stats.c */
 
 #endif

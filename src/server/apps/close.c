@@ -6,7 +6,7 @@
 #include "base/core/macros.h"
 #include "base/os/clock.h"
 #include "base/thread/shutdown.h"
-#include "server/node_internal.h"
+#include "server/apps/apps.h"
 
 enum {
     GRACE_MS = 500 /* for a store that is closed after the last command */
@@ -58,7 +58,7 @@ static pawl_status report_late(const struct closing *closings, size_t count, paw
                                       first->error.message);
 }
 
-static void start_closing_all(struct pawl__serve_node *node,
+static void start_closing_all(struct apps_part *part,
                               const struct node_app_state *states,
                               struct closing *closings,
                               size_t count)
@@ -68,8 +68,8 @@ static void start_closing_all(struct pawl__serve_node *node,
     }
     for (size_t i = 0; i < count; i++) {
         closings[i] = (struct closing){ .state = states[i],
-                                        .clock = node->clock,
-                                        .timeout_ms = node->options.app.close_ms_max };
+                                        .clock = part->clock,
+                                        .timeout_ms = part->options->app.close_ms_max };
         if (pawl__thread_start(&closings[i].thread, "pawl-app-end", close_app, &closings[i], NULL)
             != PAWL_OK) {
             close_app(&closings[i]);
@@ -77,17 +77,17 @@ static void start_closing_all(struct pawl__serve_node *node,
     }
 }
 
-pawl_status pawl__serve_apps_close(struct pawl__serve_node *node, pawl_error *reterr)
+pawl_status pawl__serve_apps_close(struct apps_part *part, pawl_error *reterr)
 {
-    if (node->apps == NULL) {
+    if (part->apps == NULL) {
         return PAWL_OK;
     }
     size_t count = 0;
-    struct node_app_state *states = pawl__serve_app_states(node, true, &count);
+    struct node_app_state *states = pawl__serve_app_states(part, true, &count);
     struct closing *closings = calloc(count + 1, sizeof(*closings));
     struct pawl__stop *stops = calloc(count + 1, sizeof(*stops));
     int64_t deadline_ns =
-        pawl__monotonic_ns(node->clock) + (node->options.app.close_ms_max + GRACE_MS) * NS_PER_MS;
+        pawl__monotonic_ns(part->clock) + (part->options->app.close_ms_max + GRACE_MS) * NS_PER_MS;
 
     if (states == NULL || closings == NULL || stops == NULL) {
         free(states);
@@ -95,7 +95,7 @@ pawl_status pawl__serve_apps_close(struct pawl__serve_node *node, pawl_error *re
         free(stops);
         return pawl__fail(reterr, PAWL_NOMEM, "no memory to end in order");
     }
-    start_closing_all(node, states, closings, count);
+    start_closing_all(part, states, closings, count);
     free(states);
     for (size_t i = 0; i < count; i++) {
         stops[i] = (struct pawl__stop){ closings[i].state.name, &closings[i].thread };

@@ -1,6 +1,4 @@
-#include "server/apps/idempotency.h"
-
-#include <pawl/app.h>
+#include "server/idempotency.h"
 
 #include <string.h>
 
@@ -41,7 +39,7 @@ pawl_status pawl__serve_idempotency_key(const char *header,
 {
     bool quoted = header[0] == '"';
 
-    if (strlen(header) > 2 * PAWL_APP_KEY_BYTES_MAX + 2) {
+    if (strlen(header) > 2 * IDEMPOTENCY_KEY_MAX + 2) {
         return malformed("is too long", reterr);
     }
     if (quoted) {
@@ -51,7 +49,7 @@ pawl_status pawl__serve_idempotency_key(const char *header,
     } else {
         pawl__buf_add_text(ret_key, header);
     }
-    if (ret_key->broken || ret_key->len > PAWL_APP_KEY_BYTES_MAX) {
+    if (ret_key->broken || ret_key->len > IDEMPOTENCY_KEY_MAX) {
         return malformed("is too long", reterr);
     }
     if (ret_key->len == 0) {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/core/error.h"
-#include "server/node_internal.h"
+#include "server/apps/apps.h"
 
 enum gauge {
     GAUGE_NEXT_OFFSET,
@@ -94,10 +94,10 @@ static pawl_status update_partition(struct node_gauges *gauges,
     return PAWL_OK;
 }
 
-pawl_status pawl__serve_gauges_update(struct pawl__serve_node *node, pawl_error *reterr)
+pawl_status pawl__serve_gauges_update(struct apps_part *part, pawl_error *reterr)
 {
     size_t count = 0;
-    struct node_app_state *apps = pawl__serve_app_states(node, false, &count);
+    struct node_app_state *apps = pawl__serve_app_states(part, false, &count);
     pawl_status status =
         apps == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for metrics") : PAWL_OK;
 
@@ -106,7 +106,7 @@ pawl_status pawl__serve_gauges_update(struct pawl__serve_node *node, pawl_error 
             apps[i].app == NULL ? 0 : pawl_app_get_descriptor(apps[i].app)->partitions;
 
         for (uint16_t p = 0; p < partitions && status == PAWL_OK; p++) {
-            status = update_partition(node->gauges, apps[i].app, p, reterr);
+            status = update_partition(part->gauges, apps[i].app, p, reterr);
         }
     }
     free(apps);
@@ -134,12 +134,12 @@ static pawl_status add_commits(const struct node_app_state *apps,
     return PAWL_OK;
 }
 
-pawl_status pawl__serve_commits_add(struct pawl__serve_node *node,
+pawl_status pawl__serve_commits_add(struct apps_part *part,
                                     struct pawl__buf *out,
                                     pawl_error *reterr)
 {
     size_t count = 0;
-    struct node_app_state *apps = pawl__serve_app_states(node, false, &count);
+    struct node_app_state *apps = pawl__serve_app_states(part, false, &count);
     pawl_status status = apps == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for metrics")
                                       : add_commits(apps, count, out, reterr);
 
