@@ -15,7 +15,8 @@
  * pawl_app_close, and answers nothing that waits for a command: that is WRONG_THREAD.
  *
  * A NULL where something is needed, or a view with a length but no data, is INVALID, and the message names
- * it. */
+ * it. WRONG_THREAD, UNKNOWN_KIND and UNKNOWN_SEQUENCE are details (PAWL_DETAIL_...) of INVALID; EXHAUSTED is one of
+ * FAILED, KEY_REUSED one of CONFLICT. */
 #ifndef PAWL_APP_H
 #define PAWL_APP_H
 
@@ -311,21 +312,18 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_get_log_end(pawl_app *app,
 
 /* How its commands are committed, all partitions together, as metrics in the text format of Prometheus:
  * pawl_commit_batches_total, pawl_commit_calls_total and pawl_commit_waiting, with store="app/NAME"; all 0 when
- * it was opened to read. *ret_text is from malloc, NUL-terminated, for the caller to free(). `ret_len` may be
+ * it was opened to read. *ret_text is NUL-terminated, for pawl_free. `ret_len` may be
  * NULL. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_get_metrics(pawl_app *app,
                                                         char **ret_text,
                                                         size_t *ret_len,
                                                         pawl_error *reterr);
 
-/* What a CONFLICT of a command is about, in error->native; 0: something else. */
-enum { PAWL_APP_CONFLICT_OF_KEY = 1 };
-
 /* Executes a command. PAWL_OK: event, records, numbers and key are on disk, all of them.
  *
  * INVALID           names what is wrong in the command; UNKNOWN_KIND, UNKNOWN_SEQUENCE
  * NOT_FOUND         a record to update is not there
- * CONFLICT          the key was used by another command; the singleton is there already; or the trust
+ * CONFLICT          the key was used by another command (KEY_REUSED); the singleton is there already; or the trust
  *                   level found a number in use, and the message names what is stored there: the next
  *                   command of the workspace gets the same number
  * BUSY (retryable)  sequences are being actualized, or too much waits

@@ -6,11 +6,27 @@
  *               `ret_` outputs alone and fills `reterr`, unless that is NULL.
  *   Arguments   Object, inputs, `ret_` outputs, `reterr`, in this order.
  *   Ownership   A pawl_view is borrowed for the call. What a function hands out through `ret_`
- *               belongs to the caller, who ends it with the type's _close or _free; those take
- *               NULL and cannot fail.
+ *               belongs to the caller, who ends it with the type's _close or _free. Texts and JSON
+ *               (char **ret_...) end with a NUL and are ended with pawl_free. All of these take NULL.
  *   Durability  PAWL_OK from a call that writes means: on disk, survives a power cut. A weaker
  *               mode exists only where its header names it.
  *   Threads     Any function may be called from any thread unless its header says otherwise.
+ *   Async       pawl_X_async does what pawl_X does without waiting for it. It takes the same inputs,
+ *               which it copies, then `done` and `context` in place of the `ret_` outputs:
+ *
+ *                   typedef void (*pawl_X_done)(void *context, RESULT *result, const pawl_error *outcome);
+ *
+ *               PAWL_OK: the call is under way, and `done` is called exactly once. `outcome` is what
+ *               pawl_X would have returned and filled in; `result` is NULL unless outcome->status is
+ *               PAWL_OK. A result that has a _free belongs to `done`, any other is borrowed for the
+ *               call; a call without a result has a pawl_done. Any other status: the call was
+ *               refused, and `done` is never called.
+ *
+ *               `done` runs on a thread of the handle that serves others, too: return quickly, never
+ *               block. It may come before pawl_X_async has returned. Inside it, on the same handle,
+ *               reads that do not wait and other _async calls are fine; a call that would wait for
+ *               this thread, and close, are refused with PAWL_DETAIL_WRONG_THREAD. Close waits for
+ *               every `done` that is outstanding, within its bound.
  *   Process     The library never exits, aborts on bad input, prints, or touches signals. */
 #ifndef PAWL_PAWL_H
 #define PAWL_PAWL_H
@@ -30,6 +46,14 @@ extern "C" {
 #define PAWL_API
 #define PAWL_MUST_USE
 #endif
+
+/* The version of these headers. Until 1.0 a minor version may change anything: CHANGELOG.md says what a
+ * program must change. The shared library is named for major and minor version. */
+#define PAWL_VERSION_MAJOR 0
+#define PAWL_VERSION_MINOR 1
+#define PAWL_VERSION_PATCH 0
+#define PAWL_VERSION_NUMBER \
+    (PAWL_VERSION_MAJOR * 1000000 + PAWL_VERSION_MINOR * 1000 + PAWL_VERSION_PATCH)
 
 /* Every status, the exit code the `pawl` command ends with, and its text.
  *
@@ -52,13 +76,7 @@ extern "C" {
     X(IO, 1, "input or output failed")                                  \
     X(NOMEM, 1, "out of memory")                                        \
     X(CANCELLED, 1, "cancelled")                                        \
-    X(CLOSED, 1, "already closed")                                      \
-    X(TRANSACTION_OPEN, 2, "a transaction is open already")             \
-    X(NO_TRANSACTION, 2, "no transaction is open")                      \
-    X(WRONG_THREAD, 2, "another thread has it")                         \
-    X(UNKNOWN_KIND, 2, "unknown kind of workspace")                     \
-    X(UNKNOWN_SEQUENCE, 2, "unknown sequence")                          \
-    X(EXHAUSTED, 1, "no number is left")
+    X(CLOSED, 1, "already closed")
 
 typedef enum pawl_status {
 #define PAWL_STATUS_ENUM_(name, exit_code, text) PAWL_##name,
@@ -66,22 +84,70 @@ typedef enum pawl_status {
 #undef PAWL_STATUS_ENUM_
 } pawl_status;
 
+/* What exactly is behind a status, where a caller may want to tell cases apart that it handles alike as
+ * a rule. Numbers to switch on, and not texts: a misspelt one does not compile, and an error stays free of
+ * pointers. Add new ones at the end: the numbers are part of the ABI. A program must expect details that it
+ * does not know, and then go by the status. */
+#define PAWL_DETAIL_MAP(X)                                                                       \
+    X(NONE, "nothing more is known")                                                             \
+    /* INVALID */                                                                                \
+    X(NULL_ARGUMENT, "a required argument is NULL or empty")                                     \
+    X(STRUCT_SIZE, "the size of a struct is not set, or is of a newer version")                  \
+    X(OUT_OF_RANGE, "a number is out of its range")                                              \
+    X(TOO_LARGE, "there are more bytes or elements than the limit")                              \
+    X(TRANSACTION_OPEN, "a transaction is open already")                                         \
+    X(NO_TRANSACTION, "no transaction is open")                                                  \
+    X(WRONG_THREAD,                                                                              \
+      "the thread must not make this call: the object is another thread's, or it is a callback") \
+    X(UNKNOWN_KIND, "unknown kind of workspace")                                                 \
+    X(UNKNOWN_SEQUENCE, "unknown sequence")                                                      \
+    X(DEPENDENCY_CYCLE, "an item would wait for itself")                                         \
+    X(EVIDENCE_FAILED, "a piece of evidence does not hold")                                      \
+    /* FAILED */                                                                                 \
+    X(EXHAUSTED, "no number is left")                                                            \
+    X(KEY_FAILED, "what the idempotency key stands for failed for good")                         \
+    /* CONFLICT */                                                                               \
+    X(ID_TAKEN, "the id is that of something with other content")                                \
+    X(KEY_REUSED, "the idempotency key was used by another command")                             \
+    X(KEY_IN_DOUBT, "what the idempotency key stands for may have happened")                     \
+    X(TASK_ENDED, "the task has ended")                                                          \
+    X(ITEM_ENDED, "the item has ended")                                                          \
+    X(TURN_OPEN, "the turn is open: its events come through its handle")                         \
+    X(TURN_COMMITTED, "the turn is committed already")                                           \
+    X(FILE_EXISTS, "the file exists already")                                                    \
+    /* BUSY */                                                                                   \
+    X(KEY_IN_FLIGHT, "another caller does what the idempotency key stands for")                  \
+    X(QUEUE_FULL, "too many calls wait")                                                         \
+    /* NOT_FOUND */                                                                              \
+    X(NO_TASK, "no such task")                                                                   \
+    X(NO_ITEM, "no such item")
+
+typedef enum pawl_detail {
+#define PAWL_DETAIL_ENUM_(name, text) PAWL_DETAIL_##name,
+    PAWL_DETAIL_MAP(PAWL_DETAIL_ENUM_)
+#undef PAWL_DETAIL_ENUM_
+} pawl_detail;
+
 #define PAWL_ERROR_MESSAGE_SIZE 512
 
-/* What went wrong, for reading. It holds no pointers, so it can be copied, needs no free and works
- * when memory is what ran out. Start with PAWL_ERROR_INIT. */
+/* What went wrong. `status`, `detail` and `index` are for programs, the message is for people: its words
+ * change. It holds no pointers, so it can be copied, needs no free and works when memory is what ran out.
+ * Start with PAWL_ERROR_INIT. Its size never changes: new members are taken out of `reserved`. */
 typedef struct pawl_error {
     pawl_status status;
+    pawl_detail detail;
+    int64_t index;    /* of the element of a batch that it is about, from 0 on; -1: of none */
     bool retryable;   /* the same call may succeed later, unchanged */
     bool advised;     /* the message ends with what to do next */
     int native;       /* errno, sqlite3 extended code, ...; 0: none */
     char sqlstate[6]; /* NUL-terminated; empty when the store has none */
+    char reserved[34];
     char message[PAWL_ERROR_MESSAGE_SIZE];
 } pawl_error;
 
-#define PAWL_ERROR_INIT                  \
-    {                                    \
-        PAWL_OK, false, false, 0, "", "" \
+#define PAWL_ERROR_INIT                                            \
+    {                                                              \
+        PAWL_OK, PAWL_DETAIL_NONE, -1, false, false, 0, "", "", "" \
     }
 
 /* Bytes that belong to somebody else; not NUL-terminated. An empty view may have NULL data. */
@@ -93,11 +159,25 @@ typedef struct pawl_view {
 /* The view of a NUL-terminated string; NULL gives the empty view. */
 PAWL_API pawl_view pawl_view_of(const char *text);
 
+/* What became of an asynchronous call without a result. See Async above. */
+typedef void (*pawl_done)(void *context, const pawl_error *outcome);
+
+/* Ends a text that the library handed out. NULL is fine. */
+PAWL_API void pawl_free(void *memory);
+
+/* A copy that ends with a NUL, for pawl_free: of texts that a callback hands to the library. NULL: no memory. */
+PAWL_API PAWL_MUST_USE char *pawl_copy_text(pawl_view text);
+
 /* "CONFLICT"; "UNKNOWN" for a number that is no status. Static. */
 PAWL_API const char *pawl_status_name(pawl_status status);
 
 /* "conflicts with what is stored". Static. */
 PAWL_API const char *pawl_status_text(pawl_status status);
+
+/* "KEY_REUSED" and "the idempotency key was used by another command"; "UNKNOWN" and "unknown detail" for a
+ * number that is no detail. Static. */
+PAWL_API const char *pawl_detail_name(pawl_detail detail);
+PAWL_API const char *pawl_detail_text(pawl_detail detail);
 
 /* The exit code of the `pawl` command for a status: 0 done, 1 failed, 2 bad usage or input,
  * 3 nothing found, 4 conflict or lease lost, 5 busy or unavailable, 6 checked and found wrong. */
@@ -159,6 +239,9 @@ PAWL_API const char *pawl_log_level_name(pawl_log_level level);
 
 /* The version of the library that is running, "0.1.0". Static. */
 PAWL_API const char *pawl_version(void);
+
+/* PAWL_VERSION_NUMBER of the library that is running. */
+PAWL_API uint32_t pawl_version_number(void);
 
 #ifdef __cplusplus
 }

@@ -17,7 +17,10 @@
  * write and read behind the caller. The calls of a storage must not come back to their sequencer, but for
  * pawl_sequencer_get_status: they get WRONG_THREAD.
  *
- * A NULL where something is needed is INVALID, and the message names the argument. */
+ * A NULL where something is needed is INVALID, and the message names the argument.
+ *
+ * TRANSACTION_OPEN, NO_TRANSACTION, WRONG_THREAD, UNKNOWN_KIND and UNKNOWN_SEQUENCE are details (PAWL_DETAIL_...) of
+ * INVALID; EXHAUSTED is one of FAILED. */
 #ifndef PAWL_SEQUENCER_H
 #define PAWL_SEQUENCER_H
 

@@ -297,7 +297,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_complete(pawl_work *work,
 
 /* Gets the outcome of an asynchronous call: the status and message that it would have returned. Called on a
  * thread of the handle: return quickly. It may read and call pawl_work_complete_async; any other call on this
- * handle that writes or waits is WRONG_THREAD. */
+ * handle that writes or waits is INVALID, with the detail WRONG_THREAD. */
 typedef void (*pawl_work_answer)(void *context, const pawl_error *outcome);
 
 /* pawl_work_complete without waiting: the worker starts its next item, and many completions share one
@@ -621,7 +621,7 @@ PAWL_API void pawl_idem_free(pawl_idem *idem);
 typedef pawl_status (*pawl_idem_work)(void *context, char **ret_response, pawl_error *reterr);
 
 /* Runs `fn` unless it was done: begin, fn, complete. DONE: the stored response in *ret_response.
- * BUSY: in flight. CONFLICT: another request under this key, or in doubt (the message says which).
+ * BUSY: in flight. CONFLICT: another request under this key (detail KEY_REUSED), or in doubt (KEY_IN_DOUBT).
  * FAILED: it failed for good earlier. *ret_response is from malloc, NUL-terminated, for free(). */
 PAWL_API PAWL_MUST_USE pawl_status pawl_execute_with_idempotency(pawl_work *work,
                                                                  const pawl_idem_request *request,

@@ -58,9 +58,13 @@ bool pawl__calls_await(struct pawl__calls *calls, int64_t deadline_ns)
 
 pawl_status pawl__calls_check_outside(const void *handle, const char *what, pawl_error *reterr)
 {
-    return pawl__is_inside(handle) ? pawl__fail(
-               reterr, PAWL_WRONG_THREAD, "%s cannot be closed from within its own callback", what)
-                                   : PAWL_OK;
+    return pawl__is_inside(handle)
+               ? pawl__fail_detail(reterr,
+                                   PAWL_INVALID,
+                                   PAWL_DETAIL_WRONG_THREAD,
+                                   "%s cannot be closed from within its own callback",
+                                   what)
+               : PAWL_OK;
 }
 
 bool pawl__close_bounded(const struct pawl__closing *closing, struct pawl__clock *clock)

@@ -141,8 +141,8 @@ static void finish_walk_locked(struct pawl_sequencer *seq,
         return;
     }
     seq->status.last_error = *error;
-    if (status == PAWL_CORRUPT || status == PAWL_EXHAUSTED || status == PAWL_UNSUPPORTED
-        || status == PAWL_LEASE_LOST) {
+    if (status == PAWL_CORRUPT || error->detail == PAWL_DETAIL_EXHAUSTED
+        || status == PAWL_UNSUPPORTED || status == PAWL_LEASE_LOST) {
         seq->log_error = *error; /* nothing that waiting would mend; a person may */
     }
     pawl__cond_broadcast(&seq->changed);

@@ -222,8 +222,11 @@ static pawl_status find_workspace(const struct seq_core *core,
 {
     *ret_kind = find_kind(core, kind);
     if (*ret_kind == NULL) {
-        return pawl__fail(
-            reterr, PAWL_UNKNOWN_KIND, "no sequence is defined for workspaces of kind %u", kind);
+        return pawl__fail_detail(reterr,
+                                 PAWL_INVALID,
+                                 PAWL_DETAIL_UNKNOWN_KIND,
+                                 "no sequence is defined for workspaces of kind %u",
+                                 kind);
     }
     return workspace == 0 ? pawl__fail(reterr, PAWL_INVALID, "0 is no workspace") : PAWL_OK;
 }
@@ -247,7 +250,8 @@ pawl_status pawl__seq_core_start(struct seq_core *core,
             reterr, PAWL_BUSY, "%zu numbers wait to be written", pawl__seq_core_unflushed(core));
     }
     if (shared->next_offset == PAWL_SEQ_NUMBER_MAX) {
-        return pawl__fail(reterr, PAWL_EXHAUSTED, "the last offset of the log is used");
+        return pawl__fail_detail(
+            reterr, PAWL_FAILED, PAWL_DETAIL_EXHAUSTED, "the last offset of the log is used");
     }
     /* So that the flush cannot fail: the event is in the log by then. */
     TRY(pawl__seq_table_reserve(&shared->filling, found->count, reterr));
@@ -322,7 +326,8 @@ pawl_status pawl__seq_core_also(struct seq_core *core,
         return pawl__fail(reterr, PAWL_BUSY, "%zu numbers would wait to be written", more);
     }
     if (transaction->events >= PAWL_SEQ_NUMBER_MAX - core->shared.next_offset) {
-        return pawl__fail(reterr, PAWL_EXHAUSTED, "the last offset of the log is used");
+        return pawl__fail_detail(
+            reterr, PAWL_FAILED, PAWL_DETAIL_EXHAUSTED, "the last offset of the log is used");
     }
     TRY(pawl__seq_table_reserve(&transaction->earlier, transaction->kind->count, reterr));
     merge_given(core, &transaction->earlier);
@@ -350,11 +355,12 @@ static pawl_status give_out(
     struct seq_core *core, size_t place, uint64_t last, uint64_t *ret_number, pawl_error *reterr)
 {
     if (last == PAWL_SEQ_NUMBER_MAX) {
-        return pawl__fail(reterr,
-                          PAWL_EXHAUSTED,
-                          "workspace %" PRIu64 ": the last number of sequence %u is used",
-                          core->transaction.workspace,
-                          core->transaction.kind->sequences[place]);
+        return pawl__fail_detail(reterr,
+                                 PAWL_FAILED,
+                                 PAWL_DETAIL_EXHAUSTED,
+                                 "workspace %" PRIu64 ": the last number of sequence %u is used",
+                                 core->transaction.workspace,
+                                 core->transaction.kind->sequences[place]);
     }
     core->transaction.given[place] = last + 1;
     *ret_number = last + 1;
@@ -375,14 +381,17 @@ pawl_status pawl__seq_core_next(struct seq_core *core,
     REQUIRE(transaction->open);
     if (!find_sequence(transaction->kind, sequence, &place)) {
         if (transaction->kind == &no_kind) {
-            return pawl__fail(
-                reterr, PAWL_NO_TRANSACTION, "the event of the transaction is dropped");
+            return pawl__fail_detail(reterr,
+                                     PAWL_INVALID,
+                                     PAWL_DETAIL_NO_TRANSACTION,
+                                     "the event of the transaction is dropped");
         }
-        return pawl__fail(reterr,
-                          PAWL_UNKNOWN_SEQUENCE,
-                          "workspaces of kind %u have no sequence %u",
-                          transaction->kind->kind,
-                          sequence);
+        return pawl__fail_detail(reterr,
+                                 PAWL_INVALID,
+                                 PAWL_DETAIL_UNKNOWN_SEQUENCE,
+                                 "workspaces of kind %u have no sequence %u",
+                                 transaction->kind->kind,
+                                 sequence);
     }
     *ret_known = true;
     if (transaction->given[place] != 0) {
@@ -509,7 +518,8 @@ static pawl_status check_event(const struct seq_shared *shared, uint64_t offset,
                           shared->next_offset);
     }
     if (offset == PAWL_SEQ_NUMBER_MAX) {
-        return pawl__fail(reterr, PAWL_EXHAUSTED, "the last offset of the log is used");
+        return pawl__fail_detail(
+            reterr, PAWL_FAILED, PAWL_DETAIL_EXHAUSTED, "the last offset of the log is used");
     }
     return PAWL_OK;
 }

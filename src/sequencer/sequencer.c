@@ -130,9 +130,12 @@ bool pawl__sequencer_close_until(struct pawl_sequencer *seq, int64_t deadline_ns
 /* A call from within the storage would wait for its own caller. */
 static pawl_status refuse_storage(const struct pawl_sequencer *seq, pawl_error *reterr)
 {
-    return pawl__is_inside(seq) ? pawl__fail(
-               reterr, PAWL_WRONG_THREAD, "called from within the sequencer's own storage")
-                                : PAWL_OK;
+    return pawl__is_inside(seq)
+               ? pawl__fail_detail(reterr,
+                                   PAWL_INVALID,
+                                   PAWL_DETAIL_WRONG_THREAD,
+                                   "called from within the sequencer's own storage")
+               : PAWL_OK;
 }
 
 pawl_status pawl_sequencer_close(pawl_sequencer *seq, pawl_error *reterr)
@@ -188,7 +191,10 @@ static pawl_status fail_closed(pawl_error *reterr)
 static pawl_status fail_thread(const struct pawl_sequencer *seq, pawl_error *reterr)
 {
     TRY(refuse_storage(seq, reterr));
-    return pawl__fail(reterr, PAWL_WRONG_THREAD, "the transaction of another thread is open");
+    return pawl__fail_detail(reterr,
+                             PAWL_INVALID,
+                             PAWL_DETAIL_WRONG_THREAD,
+                             "the transaction of another thread is open");
 }
 
 /* Whether this thread's transaction is open. */
@@ -202,7 +208,8 @@ static inline pawl_status check_owner(struct pawl_sequencer *seq, pawl_error *re
     if (owner == pawl__thread_number()) {
         return PAWL_OK;
     }
-    return owner == NOBODY ? pawl__fail(reterr, PAWL_NO_TRANSACTION, "no transaction is open")
+    return owner == NOBODY ? pawl__fail_detail(
+               reterr, PAWL_INVALID, PAWL_DETAIL_NO_TRANSACTION, "no transaction is open")
                            : fail_thread(seq, reterr);
 }
 
@@ -238,9 +245,11 @@ pawl_status pawl_sequencer_start(pawl_sequencer *seq,
         return fail_closed(reterr);
     }
     if (!atomic_compare_exchange_strong(&seq->owner, &owner, mine)) {
-        return owner == mine
-                   ? pawl__fail(reterr, PAWL_TRANSACTION_OPEN, "a transaction is open already")
-                   : fail_thread(seq, reterr);
+        return owner == mine ? pawl__fail_detail(reterr,
+                                                 PAWL_INVALID,
+                                                 PAWL_DETAIL_TRANSACTION_OPEN,
+                                                 "a transaction is open already")
+                             : fail_thread(seq, reterr);
     }
     pawl__lock(&seq->lock);
     pawl_status status = start_locked(seq, kind, workspace, ret_offset, reterr);

@@ -19,7 +19,8 @@
 /* A call that succeeds leaves the error as it was: a caller may look at it alone. */
 static inline bool check_untouched(const pawl_error *before, const pawl_error *after)
 {
-    return before->status == after->status && before->retryable == after->retryable
+    return before->status == after->status && before->detail == after->detail
+           && before->index == after->index && before->retryable == after->retryable
            && before->native == after->native && strcmp(before->sqlstate, after->sqlstate) == 0
            && strcmp(before->message, after->message) == 0;
 }
@@ -51,6 +52,27 @@ static inline bool check_untouched(const pawl_error *before, const pawl_error *a
         if (checked_ == PAWL_OK && !check_untouched(&before_, (error))) {                 \
             fail_msg("%s: OK, and yet it filled the error: %s", #call, (error)->message); \
         }                                                                                 \
+    } while (0)
+
+/* The sub-code of a call's error; NONE when it succeeded. */
+static inline pawl_detail detail_of(pawl_status status, const pawl_error *error)
+{
+    return status == PAWL_OK ? PAWL_DETAIL_NONE : error->detail;
+}
+
+/* Expects the sub-code `expected` in the error of a call that fails. */
+#define assert_detail(call, expected, error)                         \
+    do {                                                             \
+        pawl_status detailed_ = (call);                              \
+        if (detailed_ == PAWL_OK || (error)->detail != (expected)) { \
+            fail_msg("%s: %s with %s instead of %s: %s",             \
+                     #call,                                          \
+                     pawl_status_name(detailed_),                    \
+                     pawl_detail_name((error)->detail),              \
+                     pawl_detail_name(expected),                     \
+                     (error)->message);                              \
+        }                                                            \
+        assert_int_equal((error)->status, detailed_);                \
     } while (0)
 
 /* The message is part of the contract: `text` must stand somewhere in it. */

@@ -202,7 +202,7 @@ static void test_a_key_is_used_once_and_answers_the_same_again(void **state)
     command.create_count = 1;
     assert_status(app_try(f, &command), PAWL_CONFLICT, &f->error);
     assert_message(&f->error, "was used in workspace 7 by another command, at PLog offset 2");
-    assert_int_equal(f->error.native, PAWL_APP_CONFLICT_OF_KEY);
+    assert_int_equal(f->error.detail, PAWL_DETAIL_KEY_REUSED);
     command.workspace = 9;
     app_exec(f, &command);
     assert_false(f->response->duplicate);
@@ -267,11 +267,11 @@ static void test_bad_commands_change_nothing(void **state)
 
     app_open(f);
     command.kind = V("cafe");
-    assert_status(app_try(f, &command), PAWL_UNKNOWN_KIND, &f->error);
+    assert_detail(app_try(f, &command), PAWL_DETAIL_UNKNOWN_KIND, &f->error);
     command.kind = V("office");
     command.creates = &unknown;
     command.create_count = 1;
-    assert_status(app_try(f, &command), PAWL_UNKNOWN_SEQUENCE, &f->error);
+    assert_detail(app_try(f, &command), PAWL_DETAIL_UNKNOWN_SEQUENCE, &f->error);
     command.workspace = 0;
     assert_status(app_try(f, &command), PAWL_INVALID, &f->error);
     command = shop(7);
@@ -415,7 +415,7 @@ static void test_the_last_number_of_a_range_is_exhausted_and_others_go_on(void *
     app_sabotage_number(
         f, APP_SEQ, pawl__app_key_seq(1, 1, 7, PAWL_APP_SEQ_OW_RECORD), PAWL_APP_OW_ID_MAX - 1, 1);
     assert_true(app_create(f, 7, PAWL_APP_W_RECORD) == PAWL_APP_OW_ID_MAX);
-    assert_status(app_try_create(f, 7, PAWL_APP_W_RECORD, NULL), PAWL_EXHAUSTED, &f->error);
+    assert_detail(app_try_create(f, 7, PAWL_APP_W_RECORD, NULL), PAWL_DETAIL_EXHAUSTED, &f->error);
     assert_message(&f->error, "is no id of a W-record any more");
     assert_true(app_create(f, 7, PAWL_APP_C_RECORD) == PAWL_APP_C_ID_MIN);
     assert_int_equal(f->response->wlog_offset, 2);

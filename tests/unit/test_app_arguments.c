@@ -302,8 +302,8 @@ static void test_an_application_that_only_reads_denies_what_is_submitted(void **
 
 struct inner {
     struct app_fixture *f;
-    pawl_status closed;
-    pawl_status executed;
+    pawl_detail closed;
+    pawl_detail executed;
     pawl_status submitted;
     pawl_status read;
     sem_t done;
@@ -332,9 +332,11 @@ static void call_from_within(struct inner *inner)
     const pawl_app_command command = { .workspace = 7, .kind = V("shop") };
     pawl_app_response *response = NULL;
 
-    inner->closed = pawl_app_close_within(inner->f->app, 1000, NULL);
+    pawl_error error = PAWL_ERROR_INIT;
+
+    inner->closed = detail_of(pawl_app_close_within(inner->f->app, 1000, &error), &error);
     pawl_app_close(inner->f->app);
-    inner->executed = pawl_app_exec(inner->f->app, &command, &response, NULL);
+    inner->executed = detail_of(pawl_app_exec(inner->f->app, &command, &response, &error), &error);
     pawl_app_response_free(response);
     inner->submitted = pawl_app_submit(inner->f->app, &command, note_inner_answer, inner, NULL);
     inner->read = pawl_app_read_plog(inner->f->app, 0, 1, 0, see_event, NULL, NULL);
@@ -358,8 +360,8 @@ static void test_an_answer_cannot_close_nor_wait_for_a_command(void **state)
     assert_ok(pawl_app_wait(f->app, APP_PATIENCE_MS, &f->error), &f->error);
     assert_ok(pawl_app_submit(f->app, &command, call_in_answer, &inner, &f->error), &f->error);
     await(&inner.done);
-    assert_int_equal(inner.closed, PAWL_WRONG_THREAD);
-    assert_int_equal(inner.executed, PAWL_WRONG_THREAD);
+    assert_int_equal(inner.closed, PAWL_DETAIL_WRONG_THREAD);
+    assert_int_equal(inner.executed, PAWL_DETAIL_WRONG_THREAD);
     assert_int_equal(inner.submitted, PAWL_OK);
     app_exec(f, &command); /* it is still open */
     sem_destroy(&inner.done);
@@ -384,8 +386,8 @@ static void test_a_visitor_cannot_close_and_may_do_all_else(void **state)
     app_exec(f, &command);
     assert_ok(pawl_app_read_plog(f->app, 1, 1, 1, call_in_visitor, &inner, &f->error), &f->error);
     await(&inner.done);
-    assert_int_equal(inner.closed, PAWL_WRONG_THREAD);
-    assert_int_equal(inner.executed, PAWL_OK);
+    assert_int_equal(inner.closed, PAWL_DETAIL_WRONG_THREAD);
+    assert_int_equal(inner.executed, PAWL_DETAIL_NONE);
     assert_int_equal(inner.submitted, PAWL_OK);
     assert_int_equal(inner.read, PAWL_OK);
     sem_destroy(&inner.done);
@@ -393,7 +395,7 @@ static void test_a_visitor_cannot_close_and_may_do_all_else(void **state)
 
 static void call_once(struct inner *inner)
 {
-    if (inner->closed == PAWL_OK) {
+    if (inner->closed == PAWL_DETAIL_NONE) {
         call_from_within(inner);
     }
 }
@@ -414,11 +416,11 @@ static void call_at_a_finding(void *context, const pawl_app_finding *finding)
 static void assert_was_inside(struct inner *inner)
 {
     await(&inner->done);
-    assert_int_equal(inner->closed, PAWL_WRONG_THREAD);
-    assert_int_equal(inner->executed, PAWL_OK);
+    assert_int_equal(inner->closed, PAWL_DETAIL_WRONG_THREAD);
+    assert_int_equal(inner->executed, PAWL_DETAIL_NONE);
     assert_int_equal(inner->submitted, PAWL_OK);
     assert_int_equal(inner->read, PAWL_OK);
-    inner->closed = PAWL_OK;
+    inner->closed = PAWL_DETAIL_NONE;
 }
 
 static void test_whoever_is_told_what_is_wrong_cannot_close(void **state)
@@ -492,7 +494,7 @@ static void test_the_last_number_of_an_own_sequence_is_named(void **state)
     f->descriptor.kind_count = 1;
     app_open(f);
     app_exec(f, &command);
-    assert_status(app_try(f, &command), PAWL_EXHAUSTED, &f->error);
+    assert_detail(app_try(f, &command), PAWL_DETAIL_EXHAUSTED, &f->error);
     assert_message(&f->error, "workspace 7: the last number of sequence 'inv' is used");
 }
 

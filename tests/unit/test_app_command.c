@@ -266,7 +266,7 @@ static void test_a_command_that_cannot_be_is_refused_by_name(void **state)
         make(&(pawl_app_command){ .kind = V("shop") }, &request, &error), PAWL_INVALID, &error);
     assert_message(&error, "0 is no workspace");
     pawl__app_request_done(&request);
-    expect_refused((pawl_app_command){ .kind = V("cafe") }, PAWL_UNKNOWN_KIND, "of kind 'cafe'");
+    expect_refused((pawl_app_command){ .kind = V("cafe") }, PAWL_INVALID, "of kind 'cafe'");
     expect_refused((pawl_app_command){ .key = { key, sizeof(key) } },
                    PAWL_INVALID,
                    "key has 256 bytes, the limit is 255");
@@ -278,7 +278,7 @@ static void test_a_command_that_cannot_be_is_refused_by_name(void **state)
                    PAWL_INVALID,
                    "creates singleton 65536 twice");
     expect_refused((pawl_app_command){ .creates = &unknown, .create_count = 1 },
-                   PAWL_UNKNOWN_SEQUENCE,
+                   PAWL_INVALID,
                    "have no sequence 'nothing'");
     expect_refused((pawl_app_command){ .updates = &raw, .update_count = 1 },
                    PAWL_INVALID,

@@ -173,8 +173,8 @@ static void test_a_good_log_has_a_certificate(void **state)
     assert_true(certificate.initial == PAWL_APP_C_ID_MIN);
     assert_true(certificate.last == PAWL_APP_C_ID_MIN + 3);
     assert_int_equal(certificate.used, 4);
-    assert_status(pawl_app_verify_sequence(f->app, 7, 99, NULL, NULL, &certificate, &f->error),
-                  PAWL_UNKNOWN_SEQUENCE,
+    assert_detail(pawl_app_verify_sequence(f->app, 7, 99, NULL, NULL, &certificate, &f->error),
+                  PAWL_DETAIL_UNKNOWN_SEQUENCE,
                   &f->error);
 }
 

@@ -103,7 +103,8 @@ static void test_a_close_inside_a_callback_is_refused(void **state)
     (void)state;
     assert_ok(pawl__calls_check_outside(&handle, "the ledger", &error), &error);
     pawl__inside_enter(&inside, &handle);
-    assert_int_equal(pawl__calls_check_outside(&handle, "the ledger", &error), PAWL_WRONG_THREAD);
+    assert_detail(
+        pawl__calls_check_outside(&handle, "the ledger", &error), PAWL_DETAIL_WRONG_THREAD, &error);
     assert_string_equal(error.message, "the ledger cannot be closed from within its own callback");
     assert_ok(pawl__calls_check_outside(&other, "the ledger", &error), &error);
     pawl__inside_leave(&inside);

@@ -1,6 +1,7 @@
 #include "lib/check.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/core/argument.h"
@@ -32,6 +33,70 @@ static void test_fail_resets_what_an_earlier_failure_left(void **state)
     assert_string_equal(error.sqlstate, "");
     assert_string_equal(error.message, "id has 201 bytes");
     assert_int_equal(pawl__fail(NULL, PAWL_BUSY, "nobody listens"), PAWL_BUSY);
+}
+
+static void test_every_detail_has_a_name_and_a_text(void **state)
+{
+    (void)state;
+    assert_string_equal(pawl_detail_name(PAWL_DETAIL_KEY_REUSED), "KEY_REUSED");
+    for (int detail = PAWL_DETAIL_NONE; detail <= PAWL_DETAIL_NO_ITEM; detail++) {
+        assert_true(strlen(pawl_detail_text((pawl_detail)detail)) > 0);
+    }
+    assert_string_equal(pawl_detail_name((pawl_detail)1000), "UNKNOWN");
+    assert_string_equal(pawl_detail_text((pawl_detail)1000), "unknown detail");
+}
+
+static void test_detail_and_index_stay_until_the_status_is_another(void **state)
+{
+    (void)state;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status =
+        pawl__fail_detail(&error, PAWL_CONFLICT, PAWL_DETAIL_ID_TAKEN, "id '%s'", "a");
+
+    assert_int_equal(pawl__mark_index(&error, 17, status), PAWL_CONFLICT);
+    assert_int_equal(pawl__fail_context(&error, PAWL_CONFLICT, "append"), PAWL_CONFLICT);
+    assert_int_equal(error.detail, PAWL_DETAIL_ID_TAKEN);
+    assert_int_equal(error.index, 17);
+    (void)pawl__fail_context(&error, PAWL_CORRUPT, "verify");
+    assert_int_equal(error.detail, PAWL_DETAIL_NONE);
+    (void)pawl__fail(&error, PAWL_IO, "write");
+    assert_int_equal(error.index, -1);
+    assert_int_equal(pawl__mark_detail(NULL, PAWL_DETAIL_ID_TAKEN, PAWL_IO), PAWL_IO);
+    assert_int_equal(pawl__mark_index(NULL, 1, PAWL_IO), PAWL_IO);
+}
+
+/* Programs have them on their stacks: they never grow. */
+static void test_the_fixed_structs_have_their_size(void **state)
+{
+    (void)state;
+    assert_int_equal(sizeof(pawl_error), 576);
+    assert_int_equal(sizeof(pawl_view), 2 * sizeof(void *));
+}
+
+static void test_the_version_is_that_of_the_headers(void **state)
+{
+    char text[32];
+
+    (void)state;
+    (void)snprintf(
+        text, sizeof(text), "%d.%d.%d", PAWL_VERSION_MAJOR, PAWL_VERSION_MINOR, PAWL_VERSION_PATCH);
+    assert_string_equal(pawl_version(), text);
+    assert_string_equal(pawl_version(), PROJECT_VERSION); /* of the build */
+    assert_int_equal(pawl_version_number(), PAWL_VERSION_NUMBER);
+}
+
+static void test_texts_are_copied_and_freed(void **state)
+{
+    char *copy = pawl_copy_text((pawl_view){ "abc", 2 });
+
+    (void)state;
+    assert_string_equal(copy, "ab");
+    pawl_free(copy);
+    copy = pawl_copy_text((pawl_view){ NULL, 0 });
+    assert_string_equal(copy, "");
+    pawl_free(copy);
+    assert_null(pawl_copy_text((pawl_view){ NULL, 5 }));
+    pawl_free(NULL);
 }
 
 static void test_errno_becomes_a_status_with_its_text(void **state)
@@ -224,6 +289,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_status_has_name_text_and_exit_code),
         cmocka_unit_test(test_fail_resets_what_an_earlier_failure_left),
+        cmocka_unit_test(test_every_detail_has_a_name_and_a_text),
+        cmocka_unit_test(test_detail_and_index_stay_until_the_status_is_another),
+        cmocka_unit_test(test_the_fixed_structs_have_their_size),
+        cmocka_unit_test(test_the_version_is_that_of_the_headers),
+        cmocka_unit_test(test_texts_are_copied_and_freed),
         cmocka_unit_test(test_errno_becomes_a_status_with_its_text),
         cmocka_unit_test(test_context_goes_before_and_keeps_the_rest),
         cmocka_unit_test(test_context_with_another_status_changes_that_of_the_error),

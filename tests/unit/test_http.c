@@ -126,7 +126,7 @@ static void answer_much(struct pawl__http_request *request, void *context)
 static void fail_inside(struct pawl__http_request *request, void *context)
 {
     pawl_error error = PAWL_ERROR_INIT;
-    const uint64_t range[2] = { PAWL_FAILED, PAWL_EXHAUSTED };
+    const uint64_t range[2] = { PAWL_FAILED, PAWL_CLOSED };
     uint64_t status = 0;
 
     (void)context;
@@ -447,13 +447,12 @@ static void test_only_loopback_names_are_answered(void **state)
 static void test_what_fails_inside_stays_inside(void **state)
 {
     /* What is about the request itself; everything else is about the store. */
-    static const pawl_status told[] = { PAWL_INVALID,      PAWL_NOT_FOUND,        PAWL_CONFLICT,
-                                        PAWL_UNKNOWN_KIND, PAWL_UNKNOWN_SEQUENCE, PAWL_EXHAUSTED };
+    static const pawl_status told[] = { PAWL_INVALID, PAWL_NOT_FOUND, PAWL_CONFLICT };
     struct fixture *f = *state;
     char target[64];
 
     start(f);
-    for (int status = PAWL_FAILED; status <= PAWL_EXHAUSTED; status++) {
+    for (int status = PAWL_FAILED; status <= PAWL_CLOSED; status++) {
         (void)snprintf(target, sizeof(target), "GET /fail/%d", status);
         struct http_reply reply = http_ask(f->address, target, NULL, NULL);
         bool shown = false;

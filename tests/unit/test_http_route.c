@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/core/error.h"
 #include "base/core/macros.h"
 #include "net/http/route.h"
 
@@ -237,7 +238,7 @@ static void test_addresses_to_listen_on(void **state)
 static void test_every_status_has_a_problem(void **state)
 {
     (void)state;
-    for (int status = PAWL_FAILED; status <= PAWL_EXHAUSTED; status++) {
+    for (int status = PAWL_FAILED; status <= PAWL_CLOSED; status++) {
         const struct pawl__http_problem *problem = pawl__http_problem_of((pawl_status)status);
 
         assert_string_equal(problem->code, pawl_status_name((pawl_status)status));
@@ -257,7 +258,7 @@ static void assert_problem(pawl_status status, const char *detail, const char *e
 {
     struct pawl__buf text = BUF_INIT(4096);
 
-    pawl__http_problem_write(pawl__http_problem_of(status), detail, &text);
+    pawl__http_problem_write(pawl__http_problem_of(status), detail, NULL, &text);
     assert_view(pawl__buf_view(&text), expected);
     pawl__buf_done(&text);
 }
@@ -281,6 +282,29 @@ static void test_a_problem_is_json_and_leaks_nothing(void **state)
         "\"detail\":\"server is busy\",\"code\":\"BUSY\"}\n");
 }
 
+static void test_a_problem_says_what_exactly_and_where(void **state)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    struct pawl__buf text = BUF_INIT(4096);
+
+    (void)state;
+    pawl__mark_index(
+        &error, 3, pawl__fail_detail(&error, PAWL_CONFLICT, PAWL_DETAIL_ID_TAKEN, "taken"));
+    pawl__http_problem_write(pawl__http_problem_of_error(&error), error.message, &error, &text);
+    assert_view(pawl__buf_view(&text),
+                "{\"type\":\"urn:pawl:problem:CONFLICT\",\"title\":\"conflicts with what is "
+                "stored\",\"status\":409,\"detail\":\"taken\",\"code\":\"CONFLICT\",\"reason\":"
+                "\"ID_TAKEN\",\"index\":3}\n");
+    pawl__buf_done(&text);
+    (void)pawl__fail_detail(&error, PAWL_FAILED, PAWL_DETAIL_EXHAUSTED, "used");
+    assert_int_equal(pawl__http_problem_of_error(&error)->http, 409);
+    assert_string_equal(pawl__http_problem_of_error(&error)->code, "EXHAUSTED");
+    (void)pawl__fail_detail(&error, PAWL_INVALID, PAWL_DETAIL_UNKNOWN_KIND, "cafe");
+    assert_int_equal(pawl__http_problem_of_error(&error)->http, 400);
+    (void)pawl__fail_detail(&error, PAWL_INVALID, PAWL_DETAIL_WRONG_THREAD, "inside");
+    assert_int_equal(pawl__http_problem_of_error(&error)->http, 500);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +319,7 @@ int main(void)
         cmocka_unit_test(test_addresses_to_listen_on),
         cmocka_unit_test(test_every_status_has_a_problem),
         cmocka_unit_test(test_a_problem_is_json_and_leaks_nothing),
+        cmocka_unit_test(test_a_problem_says_what_exactly_and_where),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

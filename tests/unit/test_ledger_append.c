@@ -111,6 +111,8 @@ static void test_a_batch_is_all_or_nothing(void **state)
     assert_ok(append_letters(f, "b", NULL), &f->err);
     assert_status(append_letters(f, "axBc", results), PAWL_CONFLICT, &f->err); /* with stored */
     assert_message(&f->err, "event 2: id 'b' is taken by offset 1");
+    assert_int_equal(f->err.detail, PAWL_DETAIL_ID_TAKEN);
+    assert_int_equal(f->err.index, 2);
     assert_status(append_letters(f, "axA", results), PAWL_CONFLICT, &f->err); /* with itself */
     assert_message(&f->err,
                    "event 2: id 'a' is taken by an earlier event of the same batch, which has "

@@ -81,6 +81,7 @@ static void test_what_ended_stays_ended(void **state)
     assert_status(
         pawl_turn_begin(f->ledger, pawl_view_of("r"), 1, &kept, &f->err), PAWL_CONFLICT, &f->err);
     assert_message(&f->err, "turn 1 of run 'r' is committed already");
+    assert_int_equal(f->err.detail, PAWL_DETAIL_TURN_COMMITTED);
     assert_null(kept);
     pawl_turn_free(turn);
 
@@ -490,6 +491,8 @@ static void test_an_append_to_an_open_turn_must_name_its_attempt(void **state)
         assert_status(
             pawl_ledger_append_many(f->ledger, batch, 2, NULL, &f->err), PAWL_CONFLICT, &f->err);
         assert_message(&f->err, "event 1: turn 1 of run 'r' is open");
+        assert_int_equal(f->err.detail, PAWL_DETAIL_TURN_OPEN);
+        assert_int_equal(f->err.index, 1);
         if (ledger_fixture_close(f)) {
             ledger_fixture_open(f, NULL);
         }

@@ -190,11 +190,13 @@ static void test_events_of_one_write_end_together(void **state)
     for (uint64_t i = 0; i < 4; i++) {
         append(f, &values[i], 1, i + 1);
     }
-    assert_status(
-        pawl_sequencer_also(f->seq, 77, 1, &offset, &f->error), PAWL_UNKNOWN_KIND, &f->error);
+    assert_detail(pawl_sequencer_also(f->seq, 77, 1, &offset, &f->error),
+                  PAWL_DETAIL_UNKNOWN_KIND,
+                  &f->error);
     flush(f);
-    assert_status(
-        pawl_sequencer_also(f->seq, SHOP, 1, &offset, &f->error), PAWL_NO_TRANSACTION, &f->error);
+    assert_detail(pawl_sequencer_also(f->seq, SHOP, 1, &offset, &f->error),
+                  PAWL_DETAIL_NO_TRANSACTION,
+                  &f->error);
     assert_int_equal(command(f, 8, 5), 200003);
 
     start(f, SHOP, 100); /* a write that grows too large is told so, and goes on with what it has */
@@ -221,15 +223,16 @@ static void test_a_dropped_event_leaves_its_numbers_and_its_offset(void **state)
 
     f->options.cache_size = 1;
     open_sequencer(f);
-    assert_status(pawl_sequencer_drop(f->seq, &f->error), PAWL_NO_TRANSACTION, &f->error);
+    assert_detail(pawl_sequencer_drop(f->seq, &f->error), PAWL_DETAIL_NO_TRANSACTION, &f->error);
     for (int round = 0; round < 2; round++) {
         assert_int_equal(start(f, SHOP, 7), 1);
         assert_int_equal(next(f, ORDER), 200001);
         assert_int_equal(next(f, ORDER), 200002);
         assert_int_equal(next(f, WLOG), 1);
         assert_ok(pawl_sequencer_drop(f->seq, &f->error), &f->error);
-        assert_status(
-            pawl_sequencer_next(f->seq, ORDER, &out, &f->error), PAWL_NO_TRANSACTION, &f->error);
+        assert_detail(pawl_sequencer_next(f->seq, ORDER, &out, &f->error),
+                      PAWL_DETAIL_NO_TRANSACTION,
+                      &f->error);
     }
     assert_int_equal(start(f, SHOP, 7), 1);
     assert_int_equal(next(f, ORDER), 200001);
@@ -240,8 +243,8 @@ static void test_a_dropped_event_leaves_its_numbers_and_its_offset(void **state)
         if (round == 0) {
             assert_ok(pawl_sequencer_drop(f->seq, &f->error), &f->error);
             assert_ok(pawl_sequencer_drop(f->seq, &f->error), &f->error); /* once is enough */
-            assert_status(pawl_sequencer_next(f->seq, ORDER, &out, &f->error),
-                          PAWL_NO_TRANSACTION,
+            assert_detail(pawl_sequencer_next(f->seq, ORDER, &out, &f->error),
+                          PAWL_DETAIL_NO_TRANSACTION,
                           &f->error);
             assert_message(&f->error, "dropped");
         } else if (round == 1) {
@@ -577,19 +580,22 @@ static void test_each_misuse_has_its_status_and_changes_nothing(void **state)
 
     open_sequencer(f);
     assert_ok(pawl_sequencer_wait(f->seq, PATIENCE_MS, &f->error), &f->error);
-    assert_status(
-        pawl_sequencer_next(f->seq, ORDER, &out, &f->error), PAWL_NO_TRANSACTION, &f->error);
-    assert_status(pawl_sequencer_flush(f->seq, &f->error), PAWL_NO_TRANSACTION, &f->error);
-    assert_status(pawl_sequencer_actualize(f->seq, &f->error), PAWL_NO_TRANSACTION, &f->error);
-    assert_status(
-        pawl_sequencer_start(f->seq, 77, 1, &out, &f->error), PAWL_UNKNOWN_KIND, &f->error);
+    assert_detail(
+        pawl_sequencer_next(f->seq, ORDER, &out, &f->error), PAWL_DETAIL_NO_TRANSACTION, &f->error);
+    assert_detail(pawl_sequencer_flush(f->seq, &f->error), PAWL_DETAIL_NO_TRANSACTION, &f->error);
+    assert_detail(
+        pawl_sequencer_actualize(f->seq, &f->error), PAWL_DETAIL_NO_TRANSACTION, &f->error);
+    assert_detail(
+        pawl_sequencer_start(f->seq, 77, 1, &out, &f->error), PAWL_DETAIL_UNKNOWN_KIND, &f->error);
     assert_status(pawl_sequencer_start(f->seq, SHOP, 0, &out, &f->error), PAWL_INVALID, &f->error);
     assert_int_equal(out, 99);
     assert_int_equal(start(f, OFFICE, 5), 1);
-    assert_status(
-        pawl_sequencer_start(f->seq, OFFICE, 5, &out, &f->error), PAWL_TRANSACTION_OPEN, &f->error);
-    assert_status(
-        pawl_sequencer_next(f->seq, ORDER, &out, &f->error), PAWL_UNKNOWN_SEQUENCE, &f->error);
+    assert_detail(pawl_sequencer_start(f->seq, OFFICE, 5, &out, &f->error),
+                  PAWL_DETAIL_TRANSACTION_OPEN,
+                  &f->error);
+    assert_detail(pawl_sequencer_next(f->seq, ORDER, &out, &f->error),
+                  PAWL_DETAIL_UNKNOWN_SEQUENCE,
+                  &f->error);
     assert_int_equal(out, 99);
     assert_int_equal(next(f, WLOG), 1);
     flush(f);
@@ -661,8 +667,8 @@ static void test_the_last_number_and_the_last_offset_do_not_wrap(void **state)
     assert_int_equal(start(f, SHOP, 7), 1);
     assert_int_equal(next(f, WLOG), PAWL_SEQ_NUMBER_MAX);
     for (int i = 0; i < 2; i++) {
-        assert_status(
-            pawl_sequencer_next(f->seq, WLOG, &out, &f->error), PAWL_EXHAUSTED, &f->error);
+        assert_detail(
+            pawl_sequencer_next(f->seq, WLOG, &out, &f->error), PAWL_DETAIL_EXHAUSTED, &f->error);
     }
     assert_int_equal(next(f, ORDER), 200001); /* the others go on */
     flush(f);
@@ -673,8 +679,8 @@ static void test_the_last_number_and_the_last_offset_do_not_wrap(void **state)
               &f->error);
     open_sequencer(f);
     assert_ok(pawl_sequencer_wait(f->seq, PATIENCE_MS, &f->error), &f->error);
-    assert_status(
-        pawl_sequencer_start(f->seq, SHOP, 7, &out, &f->error), PAWL_EXHAUSTED, &f->error);
+    assert_detail(
+        pawl_sequencer_start(f->seq, SHOP, 7, &out, &f->error), PAWL_DETAIL_EXHAUSTED, &f->error);
 }
 
 static void test_a_stored_number_below_the_first_is_lifted(void **state)
@@ -693,10 +699,10 @@ static void test_a_stored_number_below_the_first_is_lifted(void **state)
 
 struct intruder {
     struct fixture *f;
-    pawl_status start;
-    pawl_status next;
-    pawl_status flush;
-    pawl_status actualize;
+    pawl_error start;
+    pawl_error next;
+    pawl_error flush;
+    pawl_error actualize;
 };
 
 static void intrude(void *context)
@@ -705,10 +711,10 @@ static void intrude(void *context)
     pawl_sequencer *seq = intruder->f->seq;
     uint64_t out = 0;
 
-    intruder->start = pawl_sequencer_start(seq, SHOP, 7, &out, NULL);
-    intruder->next = pawl_sequencer_next(seq, ORDER, &out, NULL);
-    intruder->flush = pawl_sequencer_flush(seq, NULL);
-    intruder->actualize = pawl_sequencer_actualize(seq, NULL);
+    (void)!pawl_sequencer_start(seq, SHOP, 7, &out, &intruder->start);
+    (void)!pawl_sequencer_next(seq, ORDER, &out, &intruder->next);
+    (void)!pawl_sequencer_flush(seq, &intruder->flush);
+    (void)!pawl_sequencer_actualize(seq, &intruder->actualize);
 }
 
 static void test_another_thread_gets_a_status_and_not_a_race(void **state)
@@ -723,10 +729,10 @@ static void test_another_thread_gets_a_status_and_not_a_race(void **state)
     assert_ok(pawl__thread_start(&thread, "intruder", intrude, &intruder, &f->error), &f->error);
     assert_int_equal(next(f, ORDER), 200002);
     pawl__thread_join(&thread);
-    assert_int_equal(intruder.start, PAWL_WRONG_THREAD);
-    assert_int_equal(intruder.next, PAWL_WRONG_THREAD);
-    assert_int_equal(intruder.flush, PAWL_WRONG_THREAD);
-    assert_int_equal(intruder.actualize, PAWL_WRONG_THREAD);
+    assert_int_equal(intruder.start.detail, PAWL_DETAIL_WRONG_THREAD);
+    assert_int_equal(intruder.next.detail, PAWL_DETAIL_WRONG_THREAD);
+    assert_int_equal(intruder.flush.detail, PAWL_DETAIL_WRONG_THREAD);
+    assert_int_equal(intruder.actualize.detail, PAWL_DETAIL_WRONG_THREAD);
     assert_int_equal(next(f, ORDER), 200003);
     flush(f);
 }

@@ -33,8 +33,9 @@ struct odd {
     void (*meddle)(struct odd *odd);
     sem_t meddled;
     bool stays;
-    pawl_status came_back[CALLS]; /* of what it called */
+    pawl_detail came_back[CALLS]; /* of what it called */
     pawl_error first_error;
+    pawl_error inner_error;
     pawl_status batched[2]; /* of a batcher that got what is wrong */
     pawl_seq_value written;
     uint64_t written_offset;
@@ -253,14 +254,23 @@ static void meddle(struct odd *odd)
     uint64_t number = 0;
     size_t count = 0;
 
-    odd->came_back[count++] = pawl_sequencer_start(odd->seq, SHOP, 1, &number, &odd->first_error);
-    odd->came_back[count++] = pawl_sequencer_wait(odd->seq, PATIENCE_MS, NULL);
-    odd->came_back[count++] = pawl_sequencer_close(odd->seq, NULL);
-    odd->came_back[count++] = pawl_sequencer_also(odd->seq, SHOP, 1, &number, NULL);
-    odd->came_back[count++] = pawl_sequencer_next(odd->seq, ORDER, &number, NULL);
-    odd->came_back[count++] = pawl_sequencer_drop(odd->seq, NULL);
-    odd->came_back[count++] = pawl_sequencer_flush(odd->seq, NULL);
-    odd->came_back[count++] = pawl_sequencer_actualize(odd->seq, NULL);
+    odd->came_back[count++] = detail_of(
+        pawl_sequencer_start(odd->seq, SHOP, 1, &number, &odd->inner_error), &odd->inner_error);
+    odd->first_error = odd->inner_error;
+    odd->came_back[count++] =
+        detail_of(pawl_sequencer_wait(odd->seq, PATIENCE_MS, &odd->inner_error), &odd->inner_error);
+    odd->came_back[count++] =
+        detail_of(pawl_sequencer_close(odd->seq, &odd->inner_error), &odd->inner_error);
+    odd->came_back[count++] = detail_of(
+        pawl_sequencer_also(odd->seq, SHOP, 1, &number, &odd->inner_error), &odd->inner_error);
+    odd->came_back[count++] = detail_of(
+        pawl_sequencer_next(odd->seq, ORDER, &number, &odd->inner_error), &odd->inner_error);
+    odd->came_back[count++] =
+        detail_of(pawl_sequencer_drop(odd->seq, &odd->inner_error), &odd->inner_error);
+    odd->came_back[count++] =
+        detail_of(pawl_sequencer_flush(odd->seq, &odd->inner_error), &odd->inner_error);
+    odd->came_back[count++] =
+        detail_of(pawl_sequencer_actualize(odd->seq, &odd->inner_error), &odd->inner_error);
     pawl_sequencer_get_status(odd->seq, &status);
 }
 
@@ -269,8 +279,9 @@ static void expect_refusals(struct odd *odd)
     await_meddling(odd);
     assert_message(&odd->first_error, "within the sequencer's own storage");
     for (size_t i = 0; i < CALLS; i++) {
-        pawl_status status = odd->came_back[i];
-        assert_true(status == PAWL_WRONG_THREAD || (i >= 3 && status == PAWL_NO_TRANSACTION));
+        pawl_detail detail = odd->came_back[i];
+        assert_true(detail == PAWL_DETAIL_WRONG_THREAD
+                    || (i >= 3 && detail == PAWL_DETAIL_NO_TRANSACTION));
     }
 }
 
@@ -356,9 +367,7 @@ static void test_a_storage_may_free_its_sequencer_while_it_reads(void **state)
 
 static void test_a_log_that_fails_without_a_word_is_not_busy_for_ever(void **state)
 {
-    static const pawl_status answers[] = {
-        PAWL_CORRUPT, PAWL_UNSUPPORTED, PAWL_LEASE_LOST, PAWL_EXHAUSTED
-    };
+    static const pawl_status answers[] = { PAWL_CORRUPT, PAWL_UNSUPPORTED, PAWL_LEASE_LOST };
     struct odd *odd = *state;
     uint64_t offset = 0;
 
@@ -427,7 +436,7 @@ static void start_and_end(void *context)
 struct
 try {
     struct odd *odd;
-    pawl_status status;
+    pawl_detail detail;
 };
 
 static void try_next(void *context)
@@ -435,7 +444,11 @@ static void try_next(void *context)
     struct try *try = context;
     uint64_t number = 0;
 
-    try->status = pawl_sequencer_next(try->odd->seq, ORDER, &number, NULL);
+    pawl_error error = PAWL_ERROR_INIT;
+
+    try->detail = pawl_sequencer_next(try->odd->seq, ORDER, &number, &error) == PAWL_OK
+                      ? PAWL_DETAIL_NONE
+                      : error.detail;
 }
 
 static void test_the_next_thread_does_not_get_the_transaction_of_one_that_ended(void **state)
@@ -451,7 +464,7 @@ static void test_the_next_thread_does_not_get_the_transaction_of_one_that_ended(
          i++) { /* its stack and its thread-locals are where the first one's were */
         assert_ok(pawl__thread_start(&thread, "next", try_next, &try, &odd->error), &odd->error);
         pawl__thread_join(&thread);
-        assert_int_equal(try.status, PAWL_WRONG_THREAD);
+        assert_int_equal(try.detail, PAWL_DETAIL_WRONG_THREAD);
     }
 }
 

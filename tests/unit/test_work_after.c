@@ -109,6 +109,7 @@ static void test_cycles_and_strangers_are_refused(void **state)
     assert_status(
         pawl_work_submit(f->work, ring, COUNT_OF(ring), NULL, &f->err), PAWL_INVALID, &f->err);
     assert_message(&f->err, "would come after itself");
+    assert_int_equal(f->err.detail, PAWL_DETAIL_DEPENDENCY_CYCLE);
     assert_status(submit_after(f, "self", "T", "self"), PAWL_INVALID, &f->err);
     assert_message(&f->err, "'self' would come after itself");
     submit(f, "of-S", "S", 0);
@@ -203,6 +204,7 @@ static void test_a_cancelled_task_ends_all_of_its_items(void **state)
     submission.work_type = pawl_view_of("t");
     assert_status(pawl_work_submit(f->work, &submission, 1, NULL, &f->err), PAWL_CONFLICT, &f->err);
     assert_message(&f->err, "task 'T' is cancelled");
+    assert_int_equal(f->err.detail, PAWL_DETAIL_TASK_ENDED);
     assert_ok(pawl_task_cancel(f->work, pawl_view_of("T"), &items, &f->err), &f->err);
     assert_int_equal(items, 0);
     assert_status(pawl_task_set_status(f->work, pawl_view_of("T"), PAWL_TASK_RUNNING, &f->err),

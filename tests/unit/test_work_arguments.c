@@ -576,7 +576,7 @@ static void test_a_visitor_may_call_and_its_close_does_nothing(void **state)
 struct answered {
     struct work_fixture *f;
     sem_t done;
-    pawl_status told[5];
+    pawl_detail told[5];
     int again; /* how often the answer sends another call that nobody waits for */
 };
 
@@ -590,17 +590,19 @@ static void meddle_in_answer(void *context, const pawl_error *outcome)
     pawl_submission submission = PAWL_SUBMISSION_INIT;
     pawl_item *item = NULL;
 
+    pawl_error inner = PAWL_ERROR_INIT;
+
     (void)outcome;
     pawl_work_close(work);
     claim.holder = pawl_view_of("w");
     claim.wait_ms = 60000;
     submission.task_id = pawl_view_of("T");
     submission.work_type = pawl_view_of("t");
-    answered->told[0] = pawl_work_complete(work, &lease, EMPTY, NULL);
-    answered->told[1] = pawl_work_claim(work, &claim, &claimed, NULL);
-    answered->told[2] = pawl_work_submit(work, &submission, 1, NULL, NULL);
-    answered->told[3] = pawl_work_sweep(work, NULL, NULL);
-    answered->told[4] = pawl_work_get(work, pawl_view_of("a"), &item, NULL);
+    answered->told[0] = detail_of(pawl_work_complete(work, &lease, EMPTY, &inner), &inner);
+    answered->told[1] = detail_of(pawl_work_claim(work, &claim, &claimed, &inner), &inner);
+    answered->told[2] = detail_of(pawl_work_submit(work, &submission, 1, NULL, &inner), &inner);
+    answered->told[3] = detail_of(pawl_work_sweep(work, NULL, &inner), &inner);
+    answered->told[4] = detail_of(pawl_work_get(work, pawl_view_of("a"), &item, &inner), &inner);
     pawl_item_free(item);
     if (answered->again-- > 0
         && pawl_work_complete_async(work, &lease, EMPTY, meddle_in_answer, answered, NULL)
@@ -628,9 +630,9 @@ static void test_an_answer_may_read_and_is_told_that_it_must_not_wait(void **sta
     deadline.tv_sec += PATIENCE_S;
     assert_int_equal(sem_timedwait(&answered.done, &deadline), 0);
     for (size_t i = 0; i + 1 < COUNT_OF(answered.told); i++) {
-        assert_int_equal(answered.told[i], PAWL_WRONG_THREAD);
+        assert_int_equal(answered.told[i], PAWL_DETAIL_WRONG_THREAD);
     }
-    assert_int_equal(answered.told[COUNT_OF(answered.told) - 1], PAWL_OK);
+    assert_int_equal(answered.told[COUNT_OF(answered.told) - 1], PAWL_DETAIL_NONE);
     assert_string_equal(item_text(f, "a"), "completed 0/3 token 1 attempts 1 ''");
     sem_destroy(&answered.done);
 }

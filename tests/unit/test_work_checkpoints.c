@@ -313,6 +313,7 @@ static void test_a_row_of_the_store_is_evidence(void **state)
     assert_int_equal(add(f, &a), 1);
     evidence.subject = pawl_view_of("SELECT 1 FROM tasks WHERE task_id = 'other'");
     assert_refused(f, &a, NULL, PAWL_INVALID, "does not hold: no such row");
+    assert_int_equal(f->err.detail, PAWL_DETAIL_EVIDENCE_FAILED);
     evidence.subject = pawl_view_of("DELETE FROM tasks");
     assert_refused(f, &a, NULL, PAWL_INVALID, "evidence 0");
     evidence.subject = pawl_view_of("SELECT 1; DELETE FROM tasks");

@@ -416,6 +416,7 @@ static void test_a_submit_is_all_or_nothing_and_names_what_is_wrong(void **state
         assert_status(
             pawl_work_submit(f->work, pair, 2, NULL, &f->err), expected[i].status, &f->err);
         assert_message(&f->err, expected[i].message);
+        assert_int_equal(f->err.index, 1);
     }
     assert_task(f, "T", "pending w0 p0 r0 c0 f0");
 

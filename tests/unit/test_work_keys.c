@@ -530,6 +530,7 @@ static void test_work_that_may_have_happened_is_in_doubt(void **state)
         pawl_idem_request request = request_of(keys[0], HASH_A);
         assert_status(execute(f, &request, &errand, "", false), PAWL_CONFLICT, &f->err);
         assert_message(&f->err, "in doubt");
+        assert_int_equal(f->err.detail, PAWL_DETAIL_KEY_IN_DOUBT);
     }
     assert_int_equal(errand.runs, 3);
 }

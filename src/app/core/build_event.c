@@ -26,12 +26,14 @@ static pawl_status next_number(struct build *build,
     pawl_status status =
         pawl_sequencer_next(build->partition->sequencer, sequence, &number, reterr);
 
-    if (status == PAWL_EXHAUSTED || (status == PAWL_OK && number > PAWL_APP_C_ID_MAX)) {
-        return pawl__fail(reterr,
-                          PAWL_EXHAUSTED,
-                          "workspace %" PRIu64 ": the last number of sequence '%s' is used",
-                          build->event.workspace,
-                          pawl_app_sequence_name(build->partition->app, sequence));
+    bool exhausted = status != PAWL_OK && reterr != NULL && reterr->detail == PAWL_DETAIL_EXHAUSTED;
+    if (exhausted || (status == PAWL_OK && number > PAWL_APP_C_ID_MAX)) {
+        return pawl__fail_detail(reterr,
+                                 PAWL_FAILED,
+                                 PAWL_DETAIL_EXHAUSTED,
+                                 "workspace %" PRIu64 ": the last number of sequence '%s' is used",
+                                 build->event.workspace,
+                                 pawl_app_sequence_name(build->partition->app, sequence));
     }
     if (status != PAWL_OK) {
         return status;
@@ -51,12 +53,13 @@ static pawl_status number_records(struct build *build, pawl_error *reterr)
         build->ids[i] = request->creates[i].singleton;
         TRY(sequence == 0 ? PAWL_OK : next_number(build, sequence, &build->ids[i], reterr));
         if (!pawl__app_id_fits(class, build->ids[i])) {
-            return pawl__fail(reterr,
-                              PAWL_EXHAUSTED,
-                              "workspace %" PRIu64 ": %" PRIu64 " is no id of a %s any more",
-                              request->workspace,
-                              build->ids[i],
-                              pawl__app_class_name(class));
+            return pawl__fail_detail(reterr,
+                                     PAWL_FAILED,
+                                     PAWL_DETAIL_EXHAUSTED,
+                                     "workspace %" PRIu64 ": %" PRIu64 " is no id of a %s any more",
+                                     request->workspace,
+                                     build->ids[i],
+                                     pawl__app_class_name(class));
         }
     }
     return PAWL_OK;

@@ -169,16 +169,13 @@ static pawl_status check_key(struct app_partition *partition,
         return pawl__fail(reterr, PAWL_CORRUPT, "what is stored for the key is cut off");
     }
     if (memcmp(hash.data, request->hash.bytes, hash.len) != 0) {
-        status = pawl__fail(reterr,
-                            PAWL_CONFLICT,
-                            "the idempotency key was used in workspace %" PRIu64
-                            " by another command, at PLog offset %" PRIu64,
-                            request->workspace,
-                            offset);
-        if (reterr != NULL) {
-            reterr->native = PAWL_APP_CONFLICT_OF_KEY;
-        }
-        return status;
+        return pawl__fail_detail(reterr,
+                                 PAWL_CONFLICT,
+                                 PAWL_DETAIL_KEY_REUSED,
+                                 "the idempotency key was used in workspace %" PRIu64
+                                 " by another command, at PLog offset %" PRIu64,
+                                 request->workspace,
+                                 offset);
     }
     *ret_state = APP_ANSWERED;
     return answer_duplicate(partition, item, offset, reterr);

@@ -76,11 +76,12 @@ static pawl_status copy_head(const pawl_app_descriptor *descriptor,
     request->kind = pawl__app_find_kind(descriptor, command->kind);
     if (request->kind == NULL) {
         pawl_view shown = { command->kind.data, MIN(command->kind.len, PAWL_APP_NAME_BYTES_MAX) };
-        return pawl__fail(reterr,
-                          PAWL_UNKNOWN_KIND,
-                          "application '%s' has no workspaces of kind '%.*s'",
-                          descriptor->name,
-                          VIEW_ARGS(shown));
+        return pawl__fail_detail(reterr,
+                                 PAWL_INVALID,
+                                 PAWL_DETAIL_UNKNOWN_KIND,
+                                 "application '%s' has no workspaces of kind '%.*s'",
+                                 descriptor->name,
+                                 VIEW_ARGS(shown));
     }
     if (command->key.len > PAWL_APP_KEY_BYTES_MAX) {
         return pawl__fail(reterr,

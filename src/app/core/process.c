@@ -329,8 +329,10 @@ pawl_status pawl_app_exec(pawl_app *app,
 
     if (!app->options.read_only && pawl__is_inside(&app->answering)) {
         /* On the thread that would have to execute it. */
-        return pawl__fail(
-            reterr, PAWL_WRONG_THREAD, "an answer cannot wait for a command; use pawl_app_submit");
+        return pawl__fail_detail(reterr,
+                                 PAWL_INVALID,
+                                 PAWL_DETAIL_WRONG_THREAD,
+                                 "an answer cannot wait for a command; use pawl_app_submit");
     }
     TRY(make_item(partition, command, &item, reterr));
     struct pawl__commit_item *mine = &item->item;

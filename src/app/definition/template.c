@@ -78,11 +78,12 @@ static pawl_status write_next(struct writer *writer, json_t *value, pawl_error *
     pawl_view name = { json_string_value(value), json_string_length(value) };
     const pawl_app_sequence *sequence = pawl__app_find_sequence(kind, name);
     if (sequence == NULL) {
-        return pawl__fail(reterr,
-                          PAWL_UNKNOWN_SEQUENCE,
-                          "workspaces of kind '%s' have no sequence '%.*s' of their own",
-                          kind->name,
-                          VIEW_ARGS(name));
+        return pawl__fail_detail(reterr,
+                                 PAWL_INVALID,
+                                 PAWL_DETAIL_UNKNOWN_SEQUENCE,
+                                 "workspaces of kind '%s' have no sequence '%.*s' of their own",
+                                 kind->name,
+                                 VIEW_ARGS(name));
     }
     return add_hole(writer, (struct app_hole){ .next = true, .sequence = sequence->id }, reterr);
 }

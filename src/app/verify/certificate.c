@@ -183,11 +183,12 @@ pawl_status pawl_app_verify_sequence(pawl_app *app,
     };
 
     if (initial == 0) {
-        return pawl__fail(reterr,
-                          PAWL_UNKNOWN_SEQUENCE,
-                          "application '%s' has no sequence %u",
-                          app->definition.descriptor.name,
-                          sequence);
+        return pawl__fail_detail(reterr,
+                                 PAWL_INVALID,
+                                 PAWL_DETAIL_UNKNOWN_SEQUENCE,
+                                 "application '%s' has no sequence %u",
+                                 app->definition.descriptor.name,
+                                 sequence);
     }
     pawl__app_gapless_init(&check.gapless, initial);
     TRY(read_stored(&check, partition, reterr)); /* before the log: both get longer meanwhile */

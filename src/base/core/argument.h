@@ -13,11 +13,12 @@
 /* Of one to three pointers. */
 #define NEED(...) NEED_OF_COUNT(__VA_ARGS__, NEED_THREE, NEED_TWO, NEED_ONE, )(__VA_ARGS__)
 #define NEED_OF_COUNT(a, b, c, d, macro, ...) macro
-#define NEED_ONE(pointer, reterr)                                               \
-    do {                                                                        \
-        if ((pointer) == NULL) {                                                \
-            return pawl__fail((reterr), PAWL_INVALID, "%s: is NULL", #pointer); \
-        }                                                                       \
+#define NEED_ONE(pointer, reterr)                                                            \
+    do {                                                                                     \
+        if ((pointer) == NULL) {                                                             \
+            return pawl__fail_detail(                                                        \
+                (reterr), PAWL_INVALID, PAWL_DETAIL_NULL_ARGUMENT, "%s: is NULL", #pointer); \
+        }                                                                                    \
     } while (0)
 #define NEED_TWO(a, b, reterr) \
     NEED_ONE(a, reterr);       \
@@ -36,21 +37,26 @@
     } while (0)
 
 /* A text that must say something: a path, a location. */
-#define NEED_TEXT(text, reterr)                                               \
-    do {                                                                      \
-        NEED_ONE(text, reterr);                                               \
-        if ((text)[0] == '\0') {                                              \
-            return pawl__fail((reterr), PAWL_INVALID, "%s: is empty", #text); \
-        }                                                                     \
+#define NEED_TEXT(text, reterr)                                                            \
+    do {                                                                                   \
+        NEED_ONE(text, reterr);                                                            \
+        if ((text)[0] == '\0') {                                                           \
+            return pawl__fail_detail(                                                      \
+                (reterr), PAWL_INVALID, PAWL_DETAIL_NULL_ARGUMENT, "%s: is empty", #text); \
+        }                                                                                  \
     } while (0)
 
 /* So many things at a place. None may be nowhere. */
-#define NEED_ARRAY(pointer, count, reterr)                                                 \
-    do {                                                                                   \
-        if ((pointer) == NULL && (count) > 0) {                                            \
-            return pawl__fail(                                                             \
-                (reterr), PAWL_INVALID, "%s: is NULL, and %s is not 0", #pointer, #count); \
-        }                                                                                  \
+#define NEED_ARRAY(pointer, count, reterr)                           \
+    do {                                                             \
+        if ((pointer) == NULL && (count) > 0) {                      \
+            return pawl__fail_detail((reterr),                       \
+                                     PAWL_INVALID,                   \
+                                     PAWL_DETAIL_NULL_ARGUMENT,      \
+                                     "%s: is NULL, and %s is not 0", \
+                                     #pointer,                       \
+                                     #count);                        \
+        }                                                            \
     } while (0)
 
 /* INVALID: "priority: is 101, must be -100 to 100". */

@@ -18,6 +18,15 @@ static const struct {
 #undef STATUS_ROW
 };
 
+static const struct {
+    const char *name;
+    const char *text;
+} details[] = {
+#define DETAIL_ROW(name, text) { #name, text },
+    PAWL_DETAIL_MAP(DETAIL_ROW)
+#undef DETAIL_ROW
+};
+
 enum { CONTEXT_BYTES_MIN = 64 }; /* that stay of a context, however long the message is */
 
 static bool is_status(pawl_status status)
@@ -40,9 +49,19 @@ int pawl_status_exit_code(pawl_status status)
     return is_status(status) ? statuses[status].exit_code : 1;
 }
 
-pawl_view pawl_view_of(const char *text)
+static bool is_detail(pawl_detail detail)
 {
-    return (pawl_view){ .data = text, .len = text == NULL ? 0 : strlen(text) };
+    return (size_t)detail < COUNT_OF(details);
+}
+
+const char *pawl_detail_name(pawl_detail detail)
+{
+    return is_detail(detail) ? details[detail].name : "UNKNOWN";
+}
+
+const char *pawl_detail_text(pawl_detail detail)
+{
+    return is_detail(detail) ? details[detail].text : "unknown detail";
 }
 
 bool pawl__status_may_pass(pawl_status status)
@@ -76,10 +95,13 @@ static void format_message(char *message, size_t size, const char *format, va_li
 static void error_reset(pawl_error *error, pawl_status status)
 {
     error->status = status;
+    error->detail = PAWL_DETAIL_NONE;
+    error->index = -1;
     error->retryable = pawl__status_may_pass(status);
     error->advised = false;
     error->native = 0;
     error->sqlstate[0] = '\0';
+    memset(error->reserved, 0, sizeof(error->reserved));
 }
 
 pawl_status pawl__fail(pawl_error *reterr, pawl_status status, const char *format, ...)
@@ -177,6 +199,7 @@ static void set_status(pawl_error *error, pawl_status status)
 {
     if (error->status != status) {
         error->status = status;
+        error->detail = PAWL_DETAIL_NONE; /* it was one of the other status */
         error->retryable = pawl__status_may_pass(status);
     }
 }
@@ -249,6 +272,22 @@ pawl_status pawl__mark_advised(pawl_error *reterr, pawl_status status)
     return status;
 }
 
+pawl_status pawl__mark_detail(pawl_error *reterr, pawl_detail detail, pawl_status status)
+{
+    if (reterr != NULL) {
+        reterr->detail = detail;
+    }
+    return status;
+}
+
+pawl_status pawl__mark_index(pawl_error *reterr, size_t index, pawl_status status)
+{
+    if (reterr != NULL) {
+        reterr->index = (int64_t)index;
+    }
+    return status;
+}
+
 pawl_status pawl__fail_settled(pawl_error *reterr, pawl_status status, const char *format, ...)
 {
     if (status == PAWL_OK) {
@@ -282,7 +321,12 @@ pawl_status pawl__fail_settled(pawl_error *reterr, pawl_status status, const cha
 pawl_status pawl__check_view(pawl_view view, const char *name, pawl_error *reterr)
 {
     if (view.data == NULL && view.len > 0) {
-        return pawl__fail(reterr, PAWL_INVALID, "%s: is NULL and has %zu bytes", name, view.len);
+        return pawl__fail_detail(reterr,
+                                 PAWL_INVALID,
+                                 PAWL_DETAIL_NULL_ARGUMENT,
+                                 "%s: is NULL and has %zu bytes",
+                                 name,
+                                 view.len);
     }
     return PAWL_OK;
 }
@@ -291,34 +335,40 @@ pawl_status pawl__check_range(
     const char *name, int64_t value, int64_t min, int64_t max, pawl_error *reterr)
 {
     return value >= min && value <= max ? PAWL_OK
-                                        : pawl__fail(reterr,
-                                                     PAWL_INVALID,
-                                                     "%s: is %lld, must be %lld to %lld",
-                                                     name,
-                                                     (long long)value,
-                                                     (long long)min,
-                                                     (long long)max);
+                                        : pawl__fail_detail(reterr,
+                                                            PAWL_INVALID,
+                                                            PAWL_DETAIL_OUT_OF_RANGE,
+                                                            "%s: is %lld, must be %lld to %lld",
+                                                            name,
+                                                            (long long)value,
+                                                            (long long)min,
+                                                            (long long)max);
 }
 
 pawl_status pawl__check_bytes(const char *name, size_t len, size_t max, pawl_error *reterr)
 {
-    return len <= max
-               ? PAWL_OK
-               : pawl__fail(
-                   reterr, PAWL_INVALID, "%s: has %zu bytes, the limit is %zu", name, len, max);
+    return len <= max ? PAWL_OK
+                      : pawl__fail_detail(reterr,
+                                          PAWL_INVALID,
+                                          PAWL_DETAIL_TOO_LARGE,
+                                          "%s: has %zu bytes, the limit is %zu",
+                                          name,
+                                          len,
+                                          max);
 }
 
 pawl_status pawl__check_limit(
     const char *before, uint64_t count, const char *after, uint64_t max, pawl_error *reterr)
 {
     return count <= max ? PAWL_OK
-                        : pawl__fail(reterr,
-                                     PAWL_INVALID,
-                                     "%s %llu%s, the limit is %llu",
-                                     before,
-                                     (unsigned long long)count,
-                                     after,
-                                     (unsigned long long)max);
+                        : pawl__fail_detail(reterr,
+                                            PAWL_INVALID,
+                                            PAWL_DETAIL_TOO_LARGE,
+                                            "%s %llu%s, the limit is %llu",
+                                            before,
+                                            (unsigned long long)count,
+                                            after,
+                                            (unsigned long long)max);
 }
 
 void pawl__require_failed(const char *condition, const char *file, int line, const char *function)

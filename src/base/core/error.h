@@ -11,8 +11,8 @@
 
 #include "base/core/macros.h"
 
-/* Fills `reterr` (which may be NULL) and returns `status`. native, sqlstate and retryable are
- * reset; retryable is true for BUSY, UNAVAILABLE and TIMEOUT. A message that does not fit ends
+/* Fills `reterr` (which may be NULL) and returns `status`. All else is reset;
+ * retryable is true for BUSY, UNAVAILABLE and TIMEOUT. A message that does not fit ends
  * in "...". */
 PRINTF_LIKE(3, 4)
 pawl_status pawl__fail(pawl_error *reterr, pawl_status status, const char *format, ...);
@@ -23,7 +23,7 @@ PRINTF_LIKE(3, 4)
 pawl_status pawl__fail_errno(pawl_error *reterr, int error_number, const char *format, ...);
 
 /* Puts "context: " before the message that is there and returns `status`, which is that of the error
- * from then on: with another one than it had, `retryable` follows. All else is kept. */
+ * from then on: with another one than it had, `retryable` follows and `detail` is gone. All else is kept. */
 PRINTF_LIKE(3, 4)
 pawl_status pawl__fail_context(pawl_error *reterr, pawl_status status, const char *format, ...);
 
@@ -46,6 +46,14 @@ pawl_status pawl__fail_advise_default(pawl_error *reterr, pawl_status status, co
 #define pawl__fail_advised(reterr, status, ...) \
     pawl__mark_advised(reterr, pawl__fail(reterr, status, __VA_ARGS__))
 pawl_status pawl__mark_advised(pawl_error *reterr, pawl_status status);
+
+/* pawl__fail with the sub-code that programs branch on. */
+#define pawl__fail_detail(reterr, status, detail, ...) \
+    pawl__mark_detail(reterr, detail, pawl__fail(reterr, status, __VA_ARGS__))
+pawl_status pawl__mark_detail(pawl_error *reterr, pawl_detail detail, pawl_status status);
+
+/* Which element of a batch the error is about. */
+pawl_status pawl__mark_index(pawl_error *reterr, size_t index, pawl_status status);
 
 /* NOMEM, "no memory for a store", when an allocation returned NULL. Inline, so that an analyzer sees it. */
 static inline pawl_status pawl__check_memory(const void *memory,

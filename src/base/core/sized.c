@@ -14,11 +14,12 @@ pawl_status pawl__take_sized(
     }
     memcpy(&given_size, given, sizeof(given_size));
     if (given_size < sizeof(given_size) || given_size > size) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "%s: size is %zu; start from the header's _INIT",
-                          what,
-                          given_size);
+        return pawl__fail_detail(reterr,
+                                 PAWL_INVALID,
+                                 PAWL_DETAIL_STRUCT_SIZE,
+                                 "%s: size is %zu; start from the header's _INIT",
+                                 what,
+                                 given_size);
     }
     memcpy(taken, given, given_size);
     memcpy(taken, &size, sizeof(size));

@@ -206,11 +206,12 @@ static pawl_status add_sequences(struct numbers *numbers, pawl_error *reterr)
             }
         }
     }
-    return !found ? pawl__fail(reterr,
-                               PAWL_UNKNOWN_SEQUENCE,
-                               "application '%s' has no sequence '%s'",
-                               descriptor->name,
-                               pawl__cli_args_value(numbers->run->args, "sequence"))
+    return !found ? pawl__fail_detail(reterr,
+                                      PAWL_INVALID,
+                                      PAWL_DETAIL_UNKNOWN_SEQUENCE,
+                                      "application '%s' has no sequence '%s'",
+                                      descriptor->name,
+                                      pawl__cli_args_value(numbers->run->args, "sequence"))
                   : PAWL_OK;
 }
 

@@ -69,27 +69,23 @@ static pawl_status make_room(struct submit *submit, pawl_error *reterr)
     return made ? PAWL_OK : pawl__fail(reterr, PAWL_NOMEM, "no memory for a batch");
 }
 
-/* "item 17: ..." is about the line that it came from, or about the only one. */
+/* An item is known to people by its line, or is the only one. */
 static void name_line(const struct submit *submit, pawl_error *reterr)
 {
-    char rest[PAWL_ERROR_MESSAGE_SIZE];
-    unsigned long long index = 0;
-    int end = 0;
-
-    // NOLINTNEXTLINE(cert-err34-c): the library wrote it
-    if (reterr == NULL || sscanf(reterr->message, "item %llu: %n", &index, &end) != 1 || end == 0) {
+    if (reterr == NULL || reterr->index < 0 || (size_t)reterr->index >= submit->count) {
         return;
     }
-    snprintf(rest, sizeof(rest), "%s", reterr->message + end);
-    if (submit->lines_given && index < submit->count) {
-        snprintf(reterr->message,
-                 sizeof(reterr->message),
-                 "line %llu: %.*s",
-                 (unsigned long long)submit->lines[index],
-                 (int)sizeof(rest) - 32,
-                 rest);
-    } else {
-        snprintf(reterr->message, sizeof(reterr->message), "%s", rest);
+    size_t index = (size_t)reterr->index;
+    char item[48];
+    size_t len = (size_t)snprintf(item, sizeof(item), "item %zu: ", index);
+    char *message = reterr->message;
+
+    if (strncmp(message, item, len) == 0) {
+        memmove(message, message + len, strlen(message + len) + 1);
+    }
+    if (submit->lines_given) {
+        pawl__fail_context(
+            reterr, reterr->status, "line %llu", (unsigned long long)submit->lines[index]);
     }
 }
 

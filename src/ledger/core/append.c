@@ -74,7 +74,7 @@ static pawl_status check_all(const pawl_ledger *ledger,
     for (size_t i = 0; i < batch->count; i++) {
         pawl_status status = check_one(ledger, &batch->events[i], is_copy, reterr);
         if (status != PAWL_OK) {
-            return batch->count == 1 ? status : pawl__fail_context(reterr, status, "event %zu", i);
+            return pawl__ledger_event_name(reterr, batch->count, i, status);
         }
     }
     return PAWL_OK;

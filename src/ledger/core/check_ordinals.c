@@ -52,8 +52,7 @@ static pawl_status refuse(const struct ledger_request *request,
                                     request->attempt,
                                     (long long)request->turn,
                                     (unsigned long long)next);
-    return request->count == 1 ? status
-                               : pawl__fail_context(reterr, status, "event %zu", ordinal->event);
+    return pawl__ledger_event_name(reterr, request->count, ordinal->event, status);
 }
 
 pawl_status pawl__ledger_plan_check_ordinals(const struct ledger_plan *plan,

@@ -126,19 +126,22 @@ pawl_status pawl__ledger_event_check_kind(const pawl_event *event, pawl_error *r
 static pawl_status other(const pawl_event *stored, const char *field, pawl_error *reterr)
 {
     if (stored->offset == 0) {
-        return pawl__fail(reterr,
-                          PAWL_CONFLICT,
-                          "id '%.*s' is taken by an earlier event of the same batch, which has "
-                          "another %s",
-                          VIEW_ARGS(stored->id),
-                          field);
+        return pawl__fail_detail(
+            reterr,
+            PAWL_CONFLICT,
+            PAWL_DETAIL_ID_TAKEN,
+            "id '%.*s' is taken by an earlier event of the same batch, which has "
+            "another %s",
+            VIEW_ARGS(stored->id),
+            field);
     }
-    return pawl__fail(reterr,
-                      PAWL_CONFLICT,
-                      "id '%.*s' is taken by offset %llu, which has another %s",
-                      VIEW_ARGS(stored->id),
-                      (unsigned long long)stored->offset,
-                      field);
+    return pawl__fail_detail(reterr,
+                             PAWL_CONFLICT,
+                             PAWL_DETAIL_ID_TAKEN,
+                             "id '%.*s' is taken by offset %llu, which has another %s",
+                             VIEW_ARGS(stored->id),
+                             (unsigned long long)stored->offset,
+                             field);
 }
 
 static pawl_status canonical(pawl_view payload, struct pawl__buf *buf, pawl_error *reterr)
@@ -359,4 +362,15 @@ bool pawl__ledger_event_matches(const pawl_event_filter *filter, const pawl_even
            && is_or_any(filter->actor, event->actor) && event->turn >= filter->turn_min
            && event->turn <= filter->turn_max && event->created_at_us >= filter->time_min_us
            && event->created_at_us < filter->time_max_us;
+}
+
+pawl_status pawl__ledger_event_name(pawl_error *reterr,
+                                    size_t count,
+                                    size_t index,
+                                    pawl_status status)
+{
+    if (count > 1) {
+        pawl__fail_context(reterr, status, "event %zu", index);
+    }
+    return pawl__mark_index(reterr, index, status);
 }

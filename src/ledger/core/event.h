@@ -84,4 +84,10 @@ PAWL_MUST_USE bool pawl__ledger_event_copy(struct pawl__arena *arena,
 /* True when the filter (NULL: all) lets the event through. */
 bool pawl__ledger_event_matches(const pawl_event_filter *filter, const pawl_event *event);
 
+/* An error is about event `index` of `count`. Returns `status`. */
+pawl_status pawl__ledger_event_name(pawl_error *reterr,
+                                    size_t count,
+                                    size_t index,
+                                    pawl_status status);
+
 #endif

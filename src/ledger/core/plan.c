@@ -182,13 +182,15 @@ static pawl_status check_outside_turns(struct ledger_plan *plan,
         return PAWL_OK;
     }
     plan->doubtful = plan->known == NULL;
-    return pawl__fail(reterr,
-                      PAWL_CONFLICT,
-                      "turn %lld of run '%.*s' is open: an append to it must name its attempt, "
-                      "which is %u",
-                      (long long)event->turn,
-                      VIEW_ARGS(event->run_id),
-                      attempt);
+    return pawl__fail_detail(
+        reterr,
+        PAWL_CONFLICT,
+        PAWL_DETAIL_TURN_OPEN,
+        "turn %lld of run '%.*s' is open: an append to it must name its attempt, "
+        "which is %u",
+        (long long)event->turn,
+        VIEW_ARGS(event->run_id),
+        attempt);
 }
 
 /* A new event is inserted; one that is there must have the same content. */
@@ -229,9 +231,7 @@ static pawl_status append_events(struct ledger_plan *plan, struct ledger_request
             plan, &request->events[i], !request->in_turn, result, &request->item.outcome);
 
         if (status != PAWL_OK) {
-            return request->count == 1
-                       ? status
-                       : pawl__fail_context(&request->item.outcome, status, "event %zu", i);
+            return pawl__ledger_event_name(&request->item.outcome, request->count, i, status);
         }
     }
     return PAWL_OK;
@@ -294,11 +294,12 @@ static pawl_status begin_turn(struct ledger_plan *plan,
     pawl_error *reterr = &request->item.outcome;
 
     if (turn->attempt > 0 && turn->state == PAWL_TURN_COMMITTED) {
-        return pawl__fail(reterr,
-                          PAWL_CONFLICT,
-                          "turn %lld of run '%.*s' is committed already",
-                          (long long)request->turn,
-                          VIEW_ARGS(request->run_id));
+        return pawl__fail_detail(reterr,
+                                 PAWL_CONFLICT,
+                                 PAWL_DETAIL_TURN_COMMITTED,
+                                 "turn %lld of run '%.*s' is committed already",
+                                 (long long)request->turn,
+                                 VIEW_ARGS(request->run_id));
     }
     if (turn->attempt == UINT32_MAX) {
         return pawl__fail(
@@ -458,9 +459,7 @@ static pawl_status copy_events(struct ledger_plan *plan, struct ledger_request *
         pawl_append_result *result = &request->results[i];
         pawl_status status = copy_event(plan, &request->events[i], result, &request->item.outcome);
         if (status != PAWL_OK) {
-            return request->count == 1
-                       ? status
-                       : pawl__fail_context(&request->item.outcome, status, "event %zu", i);
+            return pawl__ledger_event_name(&request->item.outcome, request->count, i, status);
         }
     }
     return PAWL_OK;

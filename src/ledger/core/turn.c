@@ -188,14 +188,12 @@ static pawl_status set_run_and_turn(const pawl_turn *turn,
         pawl_event *event = &batch->events[i];
         pawl_status status = pawl__ledger_event_check_views(event, reterr);
         if (status != PAWL_OK) {
-            return pawl__fail_context(reterr, status, "event %zu", i);
+            return pawl__ledger_event_name(reterr, batch->count, i, status);
         }
         if (event->run_id.len > 0 && !pawl__view_equal(event->run_id, run_of(turn))) {
-            return pawl__fail(reterr,
-                              PAWL_INVALID,
-                              "event %zu: run_id: is not '%s', the run of this turn",
-                              i,
-                              turn->run_id);
+            status = pawl__fail(
+                reterr, PAWL_INVALID, "run_id: is not '%s', the run of this turn", turn->run_id);
+            return pawl__ledger_event_name(reterr, batch->count, i, status);
         }
         event->run_id = run_of(turn);
         event->turn = turn->turn;

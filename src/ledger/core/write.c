@@ -280,9 +280,10 @@ static void fail_taken(struct ledger_request *request)
     bool is_turns_own = request->in_turn && request->kind != LEDGER_APPEND;
 
     if (is_turns_own) {
-        pawl__fail(
+        pawl__fail_detail(
             &request->item.outcome,
             PAWL_CONFLICT,
+            PAWL_DETAIL_ID_TAKEN,
             "somebody appended an event under the id that turn %lld of run '%.*s' has for its "
             "own",
             (long long)request->turn,

@@ -131,7 +131,11 @@ static pawl_status insert_one(struct memory_backend *backend,
             reterr, PAWL_NO_SPACE, "a ledger in memory ends at %d events", EVENTS_MAX);
     }
     if (pawl__map_get(backend->ids, event->id) != NULL) {
-        return pawl__fail(reterr, PAWL_CONFLICT, "id '%.*s' is there", VIEW_ARGS(event->id));
+        return pawl__fail_detail(reterr,
+                                 PAWL_CONFLICT,
+                                 PAWL_DETAIL_ID_TAKEN,
+                                 "id '%.*s' is there",
+                                 VIEW_ARGS(event->id));
     }
     if (backend->chunks[chunk] == NULL) {
         /* NOLINTNEXTLINE(bugprone-sizeof-expression): pointers are what the array holds */

@@ -68,7 +68,8 @@ static pawl_status check_absent(const char *path, pawl_error *reterr)
     struct stat info;
 
     if (lstat(path, &info) == 0) {
-        return pawl__fail(reterr, PAWL_CONFLICT, "'%s' exists", path);
+        return pawl__fail_detail(
+            reterr, PAWL_CONFLICT, PAWL_DETAIL_FILE_EXISTS, "'%s' exists", path);
     }
     return errno == ENOENT ? PAWL_OK : pawl__fail_errno(reterr, errno, "look at '%s'", path);
 }

@@ -140,7 +140,9 @@ static pawl_status check_target(const char *path, pawl_error *reterr)
 {
     bool exists = strcmp(path, "-") != 0 && access(path, F_OK) == 0;
 
-    return exists ? pawl__fail(reterr, PAWL_CONFLICT, "'%s' exists", path) : PAWL_OK;
+    return exists ? pawl__fail_detail(
+               reterr, PAWL_CONFLICT, PAWL_DETAIL_FILE_EXISTS, "'%s' exists", path)
+                  : PAWL_OK;
 }
 
 pawl_status pawl_ledger_export(pawl_ledger *ledger,

@@ -15,34 +15,41 @@
     }
 
 static const struct pawl__http_problem problems[] = {
-    ROW(OK, 500, NULL, true),
-    ROW(FAILED, 500, NULL, true),
-    ROW(INVALID, 400, NULL, false),
-    ROW(NOT_FOUND, 404, NULL, false),
-    ROW(CONFLICT, 409, NULL, false),
-    ROW(LEASE_LOST, 503, NULL, true),
-    ROW(BUSY, 503, BUSY_TITLE, true),
-    ROW(UNAVAILABLE, 503, NULL, true),
-    ROW(TIMEOUT, 503, NULL, true),
-    ROW(NO_SPACE, 507, NULL, true),
-    ROW(CORRUPT, 500, NULL, true),
-    ROW(UNSUPPORTED, 501, NULL, true),
-    ROW(DENIED, 403, NULL, true),
-    ROW(IO, 500, NULL, true),
-    ROW(NOMEM, 503, NULL, true),
-    ROW(CANCELLED, 503, NULL, true),
+    ROW(OK, 500, NULL, true),         ROW(FAILED, 500, NULL, true),
+    ROW(INVALID, 400, NULL, false),   ROW(NOT_FOUND, 404, NULL, false),
+    ROW(CONFLICT, 409, NULL, false),  ROW(LEASE_LOST, 503, NULL, true),
+    ROW(BUSY, 503, BUSY_TITLE, true), ROW(UNAVAILABLE, 503, NULL, true),
+    ROW(TIMEOUT, 503, NULL, true),    ROW(NO_SPACE, 507, NULL, true),
+    ROW(CORRUPT, 500, NULL, true),    ROW(UNSUPPORTED, 501, NULL, true),
+    ROW(DENIED, 403, NULL, true),     ROW(IO, 500, NULL, true),
+    ROW(NOMEM, 503, NULL, true),      ROW(CANCELLED, 503, NULL, true),
     ROW(CLOSED, 503, NULL, true),
-    ROW(TRANSACTION_OPEN, 500, NULL, true),
-    ROW(NO_TRANSACTION, 500, NULL, true),
-    ROW(WRONG_THREAD, 500, NULL, true),
-    ROW(UNKNOWN_KIND, 400, NULL, false),
-    ROW(UNKNOWN_SEQUENCE, 400, NULL, false),
-    ROW(EXHAUSTED, 409, NULL, false),
 };
 
 #define ONE_(name, exit_code, text) +1
 _Static_assert(COUNT_OF(problems) == PAWL_STATUS_MAP(ONE_), "a row for each status");
 #undef ONE_
+
+/* Details that change how HTTP says it. The others leave it to their status. */
+#define DETAIL_ROW(name, http, inner) \
+    {                                 \
+        PAWL_DETAIL_##name,           \
+            {                         \
+                (http),               \
+                #name,                \
+                NULL,                 \
+                (inner),              \
+            },                        \
+    }
+
+static const struct {
+    pawl_detail detail;
+    struct pawl__http_problem problem;
+} detailed[] = {
+    DETAIL_ROW(TRANSACTION_OPEN, 500, true),  DETAIL_ROW(NO_TRANSACTION, 500, true),
+    DETAIL_ROW(WRONG_THREAD, 500, true),      DETAIL_ROW(UNKNOWN_KIND, 400, false),
+    DETAIL_ROW(UNKNOWN_SEQUENCE, 400, false), DETAIL_ROW(EXHAUSTED, 409, false),
+};
 
 const struct pawl__http_problem pawl__http_no_token = {
     401, "NO_TOKEN", "a token that is valid is needed", false
@@ -113,6 +120,12 @@ const struct pawl__http_problem *pawl__http_problem_of(pawl_status status)
 const struct pawl__http_problem *pawl__http_problem_of_error(const pawl_error *error)
 {
     const struct pawl__http_problem *problem = pawl__http_problem_of(error->status);
+
+    for (size_t i = 0; i < COUNT_OF(detailed); i++) {
+        if (error->status != PAWL_OK && error->detail == detailed[i].detail) {
+            return &detailed[i].problem;
+        }
+    }
     bool foreign = error->native != 0 || error->sqlstate[0] != '\0';
 
     return foreign && problem->http < 500 ? &problems[PAWL_FAILED] : problem;
@@ -120,12 +133,28 @@ const struct pawl__http_problem *pawl__http_problem_of_error(const pawl_error *e
 
 static const char *title_of(const struct pawl__http_problem *problem)
 {
+    for (size_t i = 0; i < COUNT_OF(detailed); i++) {
+        if (problem == &detailed[i].problem) {
+            return pawl_detail_text(detailed[i].detail);
+        }
+    }
     return problem->title != NULL ? problem->title
                                   : pawl_status_text((pawl_status)(problem - problems));
 }
 
+static void add_particulars(const pawl_error *error, struct pawl__buf *buf)
+{
+    if (error->detail != PAWL_DETAIL_NONE) {
+        pawl__buf_add_format(buf, ",\"reason\":\"%s\"", pawl_detail_name(error->detail));
+    }
+    if (error->index >= 0) {
+        pawl__buf_add_format(buf, ",\"index\":%lld", (long long)error->index);
+    }
+}
+
 void pawl__http_problem_write(const struct pawl__http_problem *problem,
                               const char *detail,
+                              const pawl_error *error,
                               struct pawl__buf *buf)
 {
     const char *title = title_of(problem);
@@ -134,5 +163,9 @@ void pawl__http_problem_write(const struct pawl__http_problem *problem,
         buf, "{\"type\":\"urn:pawl:problem:%s\",\"title\":\"%s\"", problem->code, title);
     pawl__buf_add_format(buf, ",\"status\":%u,\"detail\":", problem->http);
     pawl__display_add_json(buf, pawl_view_of(problem->inner ? title : detail));
-    pawl__buf_add_format(buf, ",\"code\":\"%s\"}\n", problem->code);
+    pawl__buf_add_format(buf, ",\"code\":\"%s\"", problem->code);
+    if (error != NULL && !problem->inner) {
+        add_particulars(error, buf);
+    }
+    pawl__buf_add_text(buf, "}\n");
 }

@@ -43,9 +43,11 @@ extern const struct pawl__http_problem pawl__http_stopping;     /* 503: nothing 
 extern const struct pawl__http_problem pawl__http_interrupted;  /* 503: nobody knows */
 extern const struct pawl__http_problem pawl__http_no_answer;    /* 504: nobody knows */
 
-/* Adds the JSON. `detail` may be any bytes; it is left out when the problem is an inner one. */
+/* Adds the JSON. `detail` may be any bytes; it is left out when the problem is an inner one. With an `error`
+ * (or NULL) also its detail as "reason" and its "index", where it has them. */
 void pawl__http_problem_write(const struct pawl__http_problem *problem,
                               const char *detail,
+                              const pawl_error *error,
                               struct pawl__buf *buf);
 
 #endif

@@ -48,7 +48,7 @@ static void write_answer(const struct pawl__http_problem *problem,
 {
     struct pawl__buf body = BUF_INIT(4 * PAWL_ERROR_MESSAGE_SIZE + 1024);
 
-    pawl__http_problem_write(problem, detail, &body);
+    pawl__http_problem_write(problem, detail, NULL, &body);
     pawl__buf_add_format(
         answer, "HTTP/1.1 %u %s\r\n", problem->http, MHD_get_reason_phrase_for(problem->http));
     add_date(answer, clock);

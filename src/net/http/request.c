@@ -234,11 +234,12 @@ void pawl__http_answer_buf(struct pawl__http_request *request,
 static void refuse_locked(struct pawl__http *http,
                           struct pawl__http_request *request,
                           const struct pawl__http_problem *problem,
-                          const char *detail) REQUIRES_LOCK(http->lock)
+                          const char *detail,
+                          const pawl_error *error) REQUIRES_LOCK(http->lock)
 {
     struct pawl__buf body = BUF_INIT(4 * PAWL_ERROR_MESSAGE_SIZE + 1024);
 
-    pawl__http_problem_write(problem, detail, &body);
+    pawl__http_problem_write(problem, detail, error, &body);
     if (problem->http == 503) {
         set_header_locked(http, request, "Retry-After", "1");
     }
@@ -248,15 +249,23 @@ static void refuse_locked(struct pawl__http *http,
     answer_locked(http, request, problem->http, "application/problem+json", text, len);
 }
 
-void pawl__http_refuse(struct pawl__http_request *request,
-                       const struct pawl__http_problem *problem,
-                       const char *detail)
+static void refuse(struct pawl__http_request *request,
+                   const struct pawl__http_problem *problem,
+                   const char *detail,
+                   const pawl_error *error)
 {
     struct pawl__http *http = request->http;
 
     pawl__lock(&http->lock);
-    refuse_locked(http, request, problem, detail);
+    refuse_locked(http, request, problem, detail, error);
     pawl__unlock(&http->lock);
+}
+
+void pawl__http_refuse(struct pawl__http_request *request,
+                       const struct pawl__http_problem *problem,
+                       const char *detail)
+{
+    refuse(request, problem, detail, NULL);
 }
 
 void pawl__http_fail(struct pawl__http_request *request, const pawl_error *error)
@@ -272,7 +281,7 @@ void pawl__http_fail(struct pawl__http_request *request, const pawl_error *error
                     LOG_TEXT("status", pawl_status_name(error->status)),
                     LOG_TEXT("error", error->message));
     }
-    pawl__http_refuse(request, problem, error->message);
+    refuse(request, problem, error->message, error);
 }
 
 /* --- being kept --- */
@@ -297,7 +306,7 @@ bool pawl__http_keep(struct pawl__http_request *request)
         request->answer_by_ns = pawl__monotonic_ns(http->options.clock) + http->watch.answer_ns;
         http->kept_count++;
     } else {
-        refuse_locked(http, request, pawl__http_problem_of(PAWL_BUSY), "");
+        refuse_locked(http, request, pawl__http_problem_of(PAWL_BUSY), "", NULL);
     }
     pawl__unlock(&http->lock);
     return keeps;
@@ -372,8 +381,11 @@ static void abandon_locked(struct pawl__http *http,
         bool takes_key = pawl__http_route_of(request)->takes_key;
 
         request->answer.header_count = 0;
-        refuse_locked(
-            http, request, problem, takes_key ? UNSURE ", with the same idempotency key" : UNSURE);
+        refuse_locked(http,
+                      request,
+                      problem,
+                      takes_key ? UNSURE ", with the same idempotency key" : UNSURE,
+                      NULL);
     }
     request->gone = true;
     http->kept_count--;

@@ -25,7 +25,7 @@ static pawl_status finish(struct pawl__serve_call *call, pawl_error *reterr)
 
     if (status == PAWL_OK) {
         status = answer(call, reterr);
-    } else if (status == PAWL_CONFLICT && waiting->error.native == PAWL_APP_CONFLICT_OF_KEY) {
+    } else if (waiting->error.detail == PAWL_DETAIL_KEY_REUSED) {
         status =
             pawl__serve_refuse(call, &pawl__http_key_reused, reterr, "%s", waiting->error.message);
     } else {

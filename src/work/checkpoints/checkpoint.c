@@ -84,7 +84,17 @@ static pawl_status verify_first(pawl_work *work,
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     char what[CHECKPOINT_WHAT_SIZE] = "";
     TRY(pawl__work_checkpoint_check_evidence(work, checkpoint, &arena, results, what, reterr));
-    return what[0] == '\0' ? PAWL_OK : pawl__fail(reterr, PAWL_INVALID, "%s", what);
+    if (what[0] == '\0') {
+        return PAWL_OK;
+    }
+    size_t failed = 0;
+    while (failed + 1 < checkpoint->evidence_count && results[failed].ok) {
+        failed++;
+    }
+    return pawl__mark_index(
+        reterr,
+        failed,
+        pawl__fail_detail(reterr, PAWL_INVALID, PAWL_DETAIL_EVIDENCE_FAILED, "%s", what));
 }
 
 /* --- Adding: inside of the transaction --- */
@@ -149,10 +159,11 @@ static pawl_status find_duplicate(struct work_tx *tx,
     }
     TRY(is_same(add, stored, &same, reterr));
     if (!same) {
-        return pawl__work_refuse(&add->request,
-                                 PAWL_CONFLICT,
-                                 "checkpoint '%.*s' is there with other content",
-                                 VIEW_ARGS(stored->checkpoint_id));
+        return pawl__work_refuse_detail(&add->request,
+                                        PAWL_CONFLICT,
+                                        ID_TAKEN,
+                                        "checkpoint '%.*s' is there with other content",
+                                        VIEW_ARGS(stored->checkpoint_id));
     }
     add->sequence = stored->sequence_number;
     return PAWL_OK;

@@ -76,6 +76,13 @@ pawl_status pawl__work_refuse(struct work_request *request,
     return PAWL_OK;
 }
 
+pawl_status pawl__work_mark_detail(struct work_request *request,
+                                   pawl_detail detail,
+                                   pawl_status status)
+{
+    return pawl__mark_detail(&request->item.outcome, detail, status);
+}
+
 void *pawl__work_tx_alloc(struct work_tx *tx, size_t count, size_t size, pawl_error *reterr)
 {
     void *allocated = count > SIZE_MAX / size ? NULL : pawl__arena_take(tx->arena, count * size);
@@ -104,9 +111,9 @@ pawl_status pawl__work_tx_task(struct work_tx *tx,
     struct work_task found = { .known = false };
     TRY(tx->backend->items->tasks(tx->backend, &task_id, 1, tx->arena, &found, reterr));
     *ret_task = found.task;
-    return found.known
-               ? PAWL_OK
-               : pawl__work_refuse(request, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(task_id));
+    return found.known ? PAWL_OK
+                       : pawl__work_refuse_detail(
+                           request, PAWL_NOT_FOUND, NO_TASK, "no task '%.*s'", VIEW_ARGS(task_id));
 }
 
 pawl_status pawl__work_tx_item(struct work_tx *tx,
@@ -116,9 +123,10 @@ pawl_status pawl__work_tx_item(struct work_tx *tx,
                                pawl_error *reterr)
 {
     TRY(tx->backend->items->load(tx->backend, &work_item_id, 1, tx->arena, ret_row, reterr));
-    return *ret_row != NULL ? PAWL_OK
-                            : pawl__work_refuse(
-                                request, PAWL_NOT_FOUND, "no item '%.*s'", VIEW_ARGS(work_item_id));
+    return *ret_row != NULL
+               ? PAWL_OK
+               : pawl__work_refuse_detail(
+                   request, PAWL_NOT_FOUND, NO_ITEM, "no item '%.*s'", VIEW_ARGS(work_item_id));
 }
 
 /* --- tasks whose status may have changed --- */

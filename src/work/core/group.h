@@ -59,6 +59,13 @@ pawl_status pawl__work_refuse(struct work_request *request,
                               pawl_status status,
                               const char *format,
                               ...);
+/* The same with the sub-code that programs branch on. */
+#define pawl__work_refuse_detail(request, status, detail, ...) \
+    pawl__work_mark_detail(                                    \
+        request, PAWL_DETAIL_##detail, pawl__work_refuse(request, status, __VA_ARGS__))
+pawl_status pawl__work_mark_detail(struct work_request *request,
+                                   pawl_detail detail,
+                                   pawl_status status);
 
 /* Submits a request to the group commit, waits and returns its own answer. The request may live on the stack:
  * the committer's waits are bounded, and so is this one. */

@@ -63,9 +63,12 @@ static void set_share(struct pawl__commit_item *item)
 
 pawl_status pawl__work_check_thread(const pawl_work *work, pawl_error *reterr)
 {
-    return pawl__is_inside(work->engine.commit) ? pawl__fail(
-               reterr, PAWL_WRONG_THREAD, "called from inside an answer, which must not wait")
-                                                : PAWL_OK;
+    return pawl__is_inside(work->engine.commit)
+               ? pawl__fail_detail(reterr,
+                                   PAWL_INVALID,
+                                   PAWL_DETAIL_WRONG_THREAD,
+                                   "called from inside an answer, which must not wait")
+               : PAWL_OK;
 }
 
 pawl_status pawl__work_submit_inside(pawl_work *work,

@@ -29,6 +29,33 @@ static int by_coming_id(const void *a, const void *b)
     return order != 0 ? order : (one->index > other->index) - (one->index < other->index);
 }
 
+/* Which item an error is about. */
+static pawl_status name_item(pawl_error *reterr, size_t count, size_t index, pawl_status status)
+{
+    if (count > 1) {
+        pawl__fail_context(reterr, status, "item %zu", index);
+    }
+    return pawl__mark_index(reterr, index, status);
+}
+
+void pawl__work_submit_refuse(const struct work_submit *submit,
+                              pawl_status status,
+                              pawl_detail detail,
+                              size_t index,
+                              const char *format,
+                              ...)
+{
+    pawl_error *outcome = &submit->request->item.outcome;
+    char message[PAWL_ERROR_MESSAGE_SIZE];
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    pawl__fail_detail(outcome, status, detail, "%s", message);
+    (void)name_item(outcome, submit->count, index, status);
+}
+
 /* --- what is compared --- */
 
 static pawl_status compare(const struct work_submit *submit,
@@ -52,12 +79,13 @@ static pawl_status compare(const struct work_submit *submit,
         other = "input_data";
     }
     if (other != NULL) {
-        pawl__work_refuse(submit->request,
-                          PAWL_CONFLICT,
-                          "item %zu: '%.*s' is there with another %s",
-                          coming->index,
-                          VIEW_ARGS(given->work_item_id),
-                          other);
+        pawl__work_submit_refuse(submit,
+                                 PAWL_CONFLICT,
+                                 PAWL_DETAIL_ID_TAKEN,
+                                 coming->index,
+                                 "'%.*s' is there with another %s",
+                                 VIEW_ARGS(given->work_item_id),
+                                 other);
     }
     return PAWL_OK;
 }
@@ -123,20 +151,18 @@ static pawl_status load_known(struct work_submit *submit, pawl_error *reterr)
 /* Of several items, the first one of the task is named. */
 static void refuse_task(struct work_submit *submit, pawl_status status, pawl_view task_id)
 {
-    char which[32] = "";
+    bool ended = status == PAWL_CONFLICT;
     size_t i = 0;
 
     while (i + 1 < submit->count && !pawl__view_equal(submit->coming[i].given->task_id, task_id)) {
         i++;
     }
-    if (submit->count > 1) {
-        (void)snprintf(which, sizeof(which), "item %zu: ", submit->coming[i].index);
-    }
-    pawl__work_refuse(submit->request,
-                      status,
-                      status == PAWL_CONFLICT ? "%stask '%.*s' is cancelled" : "%sno task '%.*s'",
-                      which,
-                      VIEW_ARGS(task_id));
+    pawl__work_submit_refuse(submit,
+                             status,
+                             ended ? PAWL_DETAIL_TASK_ENDED : PAWL_DETAIL_NO_TASK,
+                             submit->coming[i].index,
+                             ended ? "task '%.*s' is cancelled" : "no task '%.*s'",
+                             VIEW_ARGS(task_id));
 }
 
 static pawl_status check_tasks(struct work_submit *submit, pawl_error *reterr)
@@ -351,7 +377,7 @@ static pawl_status prepare_one(const pawl_work *work,
     }
     submit->request.item.bytes += given->input_data.len + given->work_item_id.len;
     pawl_status status = pawl__work_submission_check(given, &work->options, reterr);
-    return status == PAWL_OK ? PAWL_OK : pawl__fail_context(reterr, status, "item %zu", i);
+    return status == PAWL_OK ? PAWL_OK : name_item(reterr, submit->count, i, status);
 }
 
 pawl_status pawl_work_submit(pawl_work *work,

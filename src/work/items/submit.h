@@ -42,6 +42,15 @@ struct work_row *pawl__work_submit_find_stored(const struct work_submit *submit,
 /* The first of this id in the call; NULL: none. */
 struct work_new_item *pawl__work_submit_find_new(const struct work_submit *submit, pawl_view id);
 
+/* Refuses the call for its item `index`. */
+PRINTF_LIKE(5, 6)
+void pawl__work_submit_refuse(const struct work_submit *submit,
+                              pawl_status status,
+                              pawl_detail detail,
+                              size_t index,
+                              const char *format,
+                              ...);
+
 /* --- submit_after.c: which item comes after which --- */
 
 /* Refuses a repeated submission that names other predecessors than the stored item has. */

@@ -99,12 +99,13 @@ pawl_status pawl__work_submit_compare_edges(struct work_submit *submit, pawl_err
     for (size_t i = 0; i < claimed.count && !pawl__work_submit_refused(submit); i++) {
         const struct claimed_edge *edge = &claimed.list[i];
         if (!edge->stored) {
-            pawl__work_refuse(submit->request,
-                              PAWL_CONFLICT,
-                              "item %zu: '%.*s' is there, and does not come after '%.*s'",
-                              edge->index,
-                              VIEW_ARGS(edge->edge.work_item_id),
-                              VIEW_ARGS(edge->edge.after_id));
+            pawl__work_submit_refuse(submit,
+                                     PAWL_CONFLICT,
+                                     PAWL_DETAIL_ID_TAKEN,
+                                     edge->index,
+                                     "'%.*s' is there, and does not come after '%.*s'",
+                                     VIEW_ARGS(edge->edge.work_item_id),
+                                     VIEW_ARGS(edge->edge.after_id));
         }
     }
     return PAWL_OK;
@@ -119,20 +120,22 @@ static void add_edge(struct work_submit *submit, struct work_new_item *coming, p
     const struct work_row *known = pawl__work_submit_find_stored(submit, after_id);
 
     if (known == NULL && first == NULL) {
-        pawl__work_refuse(submit->request,
-                          PAWL_NOT_FOUND,
-                          "item %zu: after: no item '%.*s'",
-                          coming->index,
-                          VIEW_ARGS(after_id));
+        pawl__work_submit_refuse(submit,
+                                 PAWL_NOT_FOUND,
+                                 PAWL_DETAIL_NO_ITEM,
+                                 coming->index,
+                                 "after: no item '%.*s'",
+                                 VIEW_ARGS(after_id));
         return;
     }
     if (!pawl__view_equal(known != NULL ? known->item.task_id : first->given->task_id,
                           coming->given->task_id)) {
-        pawl__work_refuse(submit->request,
-                          PAWL_INVALID,
-                          "item %zu: after: '%.*s' is an item of another task",
-                          coming->index,
-                          VIEW_ARGS(after_id));
+        pawl__work_submit_refuse(submit,
+                                 PAWL_INVALID,
+                                 PAWL_DETAIL_NONE,
+                                 coming->index,
+                                 "after: '%.*s' is an item of another task",
+                                 VIEW_ARGS(after_id));
         return;
     }
     if (known == NULL) {
@@ -156,11 +159,12 @@ static pawl_status check_cycles(struct work_submit *submit, pawl_error *reterr)
     size_t *scratch = TX_ALLOC(submit->tx, 3 * submit->count + 1, sizeof(*scratch), reterr);
     size_t node = pawl__work_dag_cycle(submit->count, submit->arrows, submit->arrow_count, scratch);
     if (node < submit->count) {
-        pawl__work_refuse(submit->request,
-                          PAWL_INVALID,
-                          "item %zu: after: '%.*s' would come after itself",
-                          node,
-                          VIEW_ARGS(submit->coming[node].given->work_item_id));
+        pawl__work_submit_refuse(submit,
+                                 PAWL_INVALID,
+                                 PAWL_DETAIL_DEPENDENCY_CYCLE,
+                                 node,
+                                 "after: '%.*s' would come after itself",
+                                 VIEW_ARGS(submit->coming[node].given->work_item_id));
     }
     return PAWL_OK;
 }

@@ -103,28 +103,35 @@ static pawl_status explain(const pawl_idem *idem, pawl_view key, pawl_error *ret
 {
     switch (idem->answer) {
     case PAWL_IDEM_IN_FLIGHT:
-        return pawl__fail(reterr,
-                          PAWL_BUSY,
-                          "key '%.*s' is in flight, by '%.*s'",
-                          VIEW_ARGS(key),
-                          VIEW_ARGS(idem->owner));
+        return pawl__fail_detail(reterr,
+                                 PAWL_BUSY,
+                                 PAWL_DETAIL_KEY_IN_FLIGHT,
+                                 "key '%.*s' is in flight, by '%.*s'",
+                                 VIEW_ARGS(key),
+                                 VIEW_ARGS(idem->owner));
     case PAWL_IDEM_FAILED:
-        return pawl__fail(reterr,
-                          PAWL_FAILED,
-                          "key '%.*s' failed for good: %.*s",
-                          VIEW_ARGS(key),
-                          (int)MIN(idem->response.len, (size_t)200),
-                          idem->response.data);
+        return pawl__fail_detail(reterr,
+                                 PAWL_FAILED,
+                                 PAWL_DETAIL_KEY_FAILED,
+                                 "key '%.*s' failed for good: %.*s",
+                                 VIEW_ARGS(key),
+                                 (int)MIN(idem->response.len, (size_t)200),
+                                 idem->response.data);
     case PAWL_IDEM_HASH_CONFLICT:
-        return pawl__fail(
-            reterr, PAWL_CONFLICT, "key '%.*s' stands for another request", VIEW_ARGS(key));
+        return pawl__fail_detail(reterr,
+                                 PAWL_CONFLICT,
+                                 PAWL_DETAIL_KEY_REUSED,
+                                 "key '%.*s' stands for another request",
+                                 VIEW_ARGS(key));
     default:
-        return pawl__fail(reterr,
-                          PAWL_CONFLICT,
-                          "key '%.*s' is in doubt: its owner '%.*s' has not ended it in time, and "
-                          "it may have happened; look, then take it over",
-                          VIEW_ARGS(key),
-                          VIEW_ARGS(idem->owner));
+        return pawl__fail_detail(
+            reterr,
+            PAWL_CONFLICT,
+            PAWL_DETAIL_KEY_IN_DOUBT,
+            "key '%.*s' is in doubt: its owner '%.*s' has not ended it in time, and "
+            "it may have happened; look, then take it over",
+            VIEW_ARGS(key),
+            VIEW_ARGS(idem->owner));
     }
 }
 

@@ -32,11 +32,12 @@ static pawl_status run_create(struct work_tx *tx, struct work_request *request, 
     bool same_metadata = false;
     TRY(pawl__json_same(stored.task.metadata, task->metadata, &same_metadata, reterr));
     if (!(same_title && same_metadata)) {
-        pawl__work_refuse(request,
-                          PAWL_CONFLICT,
-                          "task '%.*s' is there with another %s",
-                          VIEW_ARGS(task->task_id),
-                          same_title ? "metadata" : "title");
+        pawl__work_refuse_detail(request,
+                                 PAWL_CONFLICT,
+                                 ID_TAKEN,
+                                 "task '%.*s' is there with another %s",
+                                 VIEW_ARGS(task->task_id),
+                                 same_title ? "metadata" : "title");
     }
     return PAWL_OK;
 }
@@ -186,8 +187,11 @@ static pawl_status run_set(struct work_tx *tx, struct work_request *request, paw
         return PAWL_OK;
     }
     if (stored.status == PAWL_TASK_CANCELLED) {
-        return pawl__work_refuse(
-            request, PAWL_CONFLICT, "task '%.*s' is cancelled", VIEW_ARGS(set->task_id));
+        return pawl__work_refuse_detail(request,
+                                        PAWL_CONFLICT,
+                                        TASK_ENDED,
+                                        "task '%.*s' is cancelled",
+                                        VIEW_ARGS(set->task_id));
     }
     return tx->backend->items->task_set(
         tx->backend, &tx->now, set->task_id, set->status, true, reterr);
@@ -253,11 +257,12 @@ static pawl_status run_task_cancel(struct work_tx *tx,
         return PAWL_OK;
     }
     if (stored.status == PAWL_TASK_SUCCEEDED || stored.status == PAWL_TASK_FAILED) {
-        return pawl__work_refuse(request,
-                                 PAWL_CONFLICT,
-                                 "task '%.*s' has %s already",
-                                 VIEW_ARGS(cancel->task_id),
-                                 pawl__work_task_status_text(stored.status));
+        return pawl__work_refuse_detail(request,
+                                        PAWL_CONFLICT,
+                                        TASK_ENDED,
+                                        "task '%.*s' has %s already",
+                                        VIEW_ARGS(cancel->task_id),
+                                        pawl__work_task_status_text(stored.status));
     }
     if (stored.status != PAWL_TASK_CANCELLED) {
         TRY(tx->backend->items->task_set(
@@ -301,11 +306,12 @@ static pawl_status run_item_cancel(struct work_tx *tx,
         return PAWL_OK;
     }
     if (!pawl__work_decide_cancel(row, pawl_view_of(WORK_CANCELLED_MESSAGE), &tx->now)) {
-        return pawl__work_refuse(request,
-                                 PAWL_CONFLICT,
-                                 "item '%.*s' is %s already",
-                                 VIEW_ARGS(id),
-                                 pawl__work_item_status_text(row->item.status));
+        return pawl__work_refuse_detail(request,
+                                        PAWL_CONFLICT,
+                                        ITEM_ENDED,
+                                        "item '%.*s' is %s already",
+                                        VIEW_ARGS(id),
+                                        pawl__work_item_status_text(row->item.status));
     }
     return pawl__work_tx_put(tx, &row, 1, reterr);
 }

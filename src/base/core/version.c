@@ -1,6 +1,0 @@
-#include <pawl/pawl.h>
-
-const char *pawl_version(void)
-{
-    return PAWL_VERSION;
-}
