@@ -4,14 +4,14 @@
 
 #include <pawl/pawl.h>
 
-/* A place in a source: JetStream's stream and sequence; a file's generation, line and byte offset; a ledger's
+/* A place in a source: JetStream's stream and sequence; a file's generation, line and fingerprint; a ledger's
  * offset. Sequences have no gaps but those of source.h, may_skip. The sequence alone does not name a message: a server that lost its tail hands the same sequences
  * out again. Created, stored and sequence together do. */
 struct delivery_place {
     int64_t created_ns; /* when the stream was created; other sources: a hash of their generation */
     uint64_t sequence;  /* from 1 */
     int64_t
-        stored_ns; /* what the source stored beside it (a file: the byte offset); never compared with a clock of ours */
+        stored_ns; /* what the source stored beside it (a file: a fingerprint of its bytes up to there); never compared with a clock of ours */
 };
 
 struct delivery_header {

@@ -383,8 +383,7 @@ static pawl_status answer(struct pawl__nats_fetcher *fetcher,
     NEED(message, reterr);
     NEED_TEXT(message->reply, reterr);
     TRY(pawl__nats_ready(fetcher->nats, reterr));
-    natsStatus native =
-        natsConnection_PublishString(fetcher->nats->conn, natsMsg_GetReply(message->native), word);
+    natsStatus native = natsConnection_PublishString(fetcher->nats->conn, message->reply, word);
     return native == NATS_OK ? PAWL_OK
                              : pawl__nats_fail(reterr,
                                                native,
