@@ -65,7 +65,7 @@ const struct pawl__record pawl__item_event_record =
 
 static const struct pawl__field task_fields[] = {
     { FIELD(pawl_task, task_id, FIELD_TEXT), .flags = FIELD_SET },
-    { FIELD(pawl_task, title, FIELD_TEXT), .flags = FIELD_SET },
+    { FIELD(pawl_task, title, FIELD_TEXT) },
     { FIELD(pawl_task, status, FIELD_ENUM), .names = pawl__task_status_names },
     { FIELD(pawl_task, set_by_user, FIELD_BOOL),
       .about = "Its status was set, and does not follow from its items." },

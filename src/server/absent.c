@@ -22,6 +22,12 @@ pawl_status pawl__serve_node_open(const struct pawl__serve_options *options,
     return pawl__fail_absent(reterr, "node", "node");
 }
 
+pawl_status pawl__serve_openapi(struct pawl__buf *buf, pawl_error *reterr)
+{
+    (void)buf;
+    return pawl__fail_absent(reterr, "node", "node");
+}
+
 const char *pawl__serve_listens_on(const struct pawl__serve_node *node)
 {
     REQUIRE(node != NULL); /* which nobody can have */

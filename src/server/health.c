@@ -3,6 +3,7 @@
 #include "base/core/macros.h"
 #include "base/os/clock.h"
 #include "server/node_internal.h"
+#include "server/openapi.h"
 
 enum { REPORT_BYTES_MAX = 64 << 20 };
 
@@ -83,7 +84,8 @@ static const struct pawl__field health_fields[] = {
     { FIELD(struct readiness, up_seconds, FIELD_INT64) },
     REPORT_FIELDS,
 };
-static const struct pawl__record health_record = RECORD("Health", struct readiness, health_fields);
+const struct pawl__record pawl__serve_health_record =
+    RECORD("Health", struct readiness, health_fields);
 
 static pawl_status livez(struct pawl__serve_call *call, pawl_error *reterr)
 {
@@ -224,6 +226,26 @@ static pawl_status show_metrics(struct pawl__serve_call *call, pawl_error *reter
     return PAWL_OK;
 }
 
+/* --- the description of the API --- */
+
+static pawl_status show_openapi(struct pawl__serve_call *call, pawl_error *reterr)
+{
+    const struct pawl__serve_node *node = call->part;
+    AUTO(pawl__buf_done) struct pawl__buf body = BUF_INIT(REPORT_BYTES_MAX);
+
+    TRY(pawl__serve_openapi_write(node->parts, node->part_count, &body, reterr));
+    pawl__serve_answer_buf(call, 200, &body);
+    return PAWL_OK;
+}
+
+pawl_status pawl__serve_openapi(struct pawl__buf *buf, pawl_error *reterr)
+{
+    const struct pawl__serve_part *parts[NODE_PARTS_MAX];
+    size_t count = pawl__serve_list_parts(NULL, parts);
+
+    return pawl__serve_openapi_write(parts, count, buf, reterr);
+}
+
 /* --- the part --- */
 
 static pawl_status open_part(const struct pawl__serve_host *host,
@@ -258,13 +280,18 @@ static const struct pawl__serve_route routes[] = {
     { ROUTE(GET, "/healthz", "healthz", "Shows how the node is"),
       .scope = PAWL__SCOPE_READ,
       .lane = LANE_INLINE,
-      .answers = ANSWERS({ .code = 200, .record = &health_record }),
+      .answers = ANSWERS({ .code = 200, .record = &pawl__serve_health_record }),
       .handle = healthz },
     { ROUTE(GET, "/metrics", "metrics", "Counts everything, for Prometheus"),
       .scope = PAWL__SCOPE_READ,
       .lane = LANE_BLOCKING,
       .answers = ANSWERS({ .code = 200, .type = HTTP_TEXT }),
       .handle = show_metrics },
+    { ROUTE(GET, "/v1/openapi.json", "openapi", "Describes this API: OpenAPI 3.1"),
+      .scope = PAWL__SCOPE_READ,
+      .lane = LANE_INLINE,
+      .answers = ANSWERS({ .code = 200 }),
+      .handle = show_openapi },
 };
 
 const struct pawl__serve_part pawl__serve_node_part = {

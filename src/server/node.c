@@ -70,17 +70,17 @@ static pawl_status listen_on(struct pawl__serve_node *node, pawl_error *reterr)
 }
 
 /* The node itself is its last part: the routes that are asked most come first. */
-static pawl_status list_parts(struct pawl__serve_node *node, pawl_error *reterr)
+size_t pawl__serve_list_parts(const struct pawl__serve_part *const *parts,
+                              const struct pawl__serve_part *ret_parts[NODE_PARTS_MAX])
 {
-    const struct pawl__serve_part *const *parts = node->options.parts;
+    size_t count = 0;
 
-    parts = parts == NULL ? pawl__serve_parts : parts;
-    for (size_t i = 0; parts[i] != NULL; i++) {
-        node->parts[node->part_count++] = parts[i];
-        REQUIRE(node->part_count < NODE_PARTS_MAX);
+    for (parts = parts == NULL ? pawl__serve_parts : parts; *parts != NULL; parts++) {
+        ret_parts[count++] = *parts;
+        REQUIRE(count < NODE_PARTS_MAX);
     }
-    node->parts[node->part_count++] = &pawl__serve_node_part;
-    return pawl__serve_table_new(node->parts, node->states, node->part_count, &node->table, reterr);
+    ret_parts[count++] = &pawl__serve_node_part;
+    return count;
 }
 
 /* Listens before parts are started: what they have not opened by then is meanwhile answered with 503. */
@@ -103,7 +103,8 @@ static pawl_status open_node(struct pawl__serve_node *node, pawl_error *reterr)
 {
     TRY(open_tokens(node, reterr));
     TRY(pawl__metrics_new(&node->metrics, reterr));
-    TRY(list_parts(node, reterr));
+    node->part_count = pawl__serve_list_parts(node->options.parts, node->parts);
+    TRY(pawl__serve_table_new(node->parts, node->states, node->part_count, &node->table, reterr));
     return open_parts(node, reterr);
 }
 

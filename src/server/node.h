@@ -11,6 +11,7 @@
 #include <pawl/app.h>
 #include <pawl/work.h>
 
+#include "base/core/buf.h"
 #include "base/core/macros.h"
 #include "base/log/metrics.h"
 #include "net/http/http.h"
@@ -54,6 +55,9 @@ struct pawl__serve_node;
 PAWL_MUST_USE pawl_status pawl__serve_node_open(const struct pawl__serve_options *options,
                                                 struct pawl__serve_node **ret_node,
                                                 pawl_error *reterr);
+
+/* Adds the description of the API of `pawl serve`: OpenAPI 3.1, as /v1/openapi.json. NOMEM. */
+PAWL_MUST_USE pawl_status pawl__serve_openapi(struct pawl__buf *buf, pawl_error *reterr);
 
 const char *pawl__serve_listens_on(const struct pawl__serve_node *node);
 size_t pawl__serve_app_count(struct pawl__serve_node *node); /* those too that are not open */

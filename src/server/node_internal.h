@@ -23,6 +23,10 @@ struct pawl__serve_node {
     int64_t started_ns;
 };
 
+/* These, or those of `pawl serve` when it is NULL, and the node's own; how many. (node.c) */
+size_t pawl__serve_list_parts(const struct pawl__serve_part *const *parts,
+                              const struct pawl__serve_part *ret_parts[NODE_PARTS_MAX]);
+
 /* Asks a request for a token of that enum pawl__scope; false: it was refused. (tokens/authorize.c) */
 bool pawl__serve_authorize(struct pawl__http_request *request, unsigned scope, void *context);
 

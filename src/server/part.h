@@ -76,5 +76,6 @@ extern const struct pawl__serve_part *const pawl__serve_parts[];
 
 /* The node's own routes: health, metrics, its description. (health.c) */
 extern const struct pawl__serve_part pawl__serve_node_part;
+extern const struct pawl__record pawl__serve_health_record; /* to which parts add */
 
 #endif

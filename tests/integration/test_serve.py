@@ -19,6 +19,7 @@ import warnings
 
 sys.path.insert(0, os.path.join(os.environ["PAWL_SOURCE"], "tests", "lib"))
 from command import PAWL, SHOP, environment, new_database, wants_postgres  # noqa: E402
+import answers  # noqa: E402
 from tap import done, it  # noqa: E402
 
 POSTGRES = wants_postgres()
@@ -50,7 +51,7 @@ class Node:
         self.port = int(self.said["url"].rpartition(":")[2])
 
     def connect(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT_S)
+        return answers.Connection("127.0.0.1", self.port, timeout=WAIT_S)
 
     def ask(self, method, path, body=None, key=None, connection=None):
         headers = {"Content-Type": "application/json"} if body is not None else {}
@@ -544,5 +545,6 @@ else:
 it("ends on SIGTERM with commands on their way, and loses none that it answered", test_stop_in_flight)
 it("loses nothing that it answered to kill -9, and answers the same again", test_kill)
 it("shows the metrics of the work store beside it", test_work_metrics)
+it("answers what its OpenAPI document declares", answers.check)
 shutil.rmtree(TOP, ignore_errors=True)
 done()

@@ -14,6 +14,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.environ["PAWL_SOURCE"], "tests", "lib"))
+import answers  # noqa: E402
 from tap import done, it  # noqa: E402
 
 PAWL = os.path.join(os.environ["PAWL_BUILD"], "pawl")
@@ -68,7 +69,7 @@ class Node:
         self.port = int(json.loads(line)["url"].rpartition(":")[2])
 
     def connect(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT_S)
+        return answers.Connection("127.0.0.1", self.port, timeout=WAIT_S)
 
     def ask(self, method, path, body=None, connection=None):
         """The code and the JSON of an answer."""
@@ -303,5 +304,6 @@ it("tells whoever waits that it stops, and ends with 0", test_stop)
 it("gives an item whose lease ran out to whoever waits", test_sweep)
 if not POSTGRES:
     it("ends with 0 while another process has the file locked", test_locked)
+it("answers what its OpenAPI document declares", answers.check)
 shutil.rmtree(TOP, ignore_errors=True)
 done()

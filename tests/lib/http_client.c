@@ -12,6 +12,8 @@
 
 enum { PATIENCE_MS = 30000, HEAD_MAX = 1 << 16 };
 
+void (*http_on_answer)(const char *method_and_target, const struct http_reply *reply);
+
 int http_connect(const char *address)
 {
     struct sockaddr_in place = { .sin_family = AF_INET };
@@ -153,6 +155,9 @@ struct http_reply http_ask(const char *address,
     http_ask_on(fd, method_and_target, headers, body);
     struct http_reply reply = http_receive(fd, strncmp(method_and_target, "HEAD ", 5) == 0);
     close(fd);
+    if (http_on_answer != NULL && reply.body != NULL) {
+        http_on_answer(method_and_target, &reply);
+    }
     return reply;
 }
 

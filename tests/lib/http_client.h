@@ -16,6 +16,9 @@ struct http_reply {
     size_t len;
 };
 
+/* Told of every answer of http_ask; NULL: nobody is. */
+extern void (*http_on_answer)(const char *method_and_target, const struct http_reply *reply);
+
 int http_connect(const char *address); /* "127.0.0.1:8470" */
 void http_send(int fd, const char *text);
 void http_send_bytes(int fd, const char *bytes, size_t len);

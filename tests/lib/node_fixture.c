@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/core/macros.h"
+#include "lib/answers.h"
 #include "lib/pg_fixture.h"
 
 enum { PATIENCE_MS = 30000 };
@@ -37,9 +38,10 @@ int node_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t cou
         fprintf(stderr, "%s\n", error.message);
         return 1;
     }
+    answers_record();
     int failed = _cmocka_run_group_tests(suite_backend, tests, count, NULL, NULL);
     pg_server_free(postgres.server);
-    return failed;
+    return failed + answers_check();
 }
 
 bool node_is(const char *backend)

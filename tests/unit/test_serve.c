@@ -11,6 +11,7 @@
 #include "base/os/clock.h"
 #include "base/os/failpoint.h"
 #include "base/os/fs.h"
+#include "lib/answers.h"
 #include "lib/http_client.h"
 #include "lib/promtool.h"
 #include "lib/tempdir.h"
@@ -746,5 +747,7 @@ int main(void)
         NODE_TEST(test_a_work_store_that_cannot_be_read_hides_nothing_else),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    answers_record();
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return failed + answers_check();
 }

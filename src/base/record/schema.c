@@ -82,6 +82,7 @@ static void add_kind(const struct pawl__field *field,
     case FIELD_JSON:
         if ((field->flags & FIELD_OBJECT) != 0) {
             add_type(schema, "object", nullable);
+            pawl__object_bool(schema, "additionalProperties", true);
         } /* else anything */
         break;
     case FIELD_REAL:
@@ -125,7 +126,10 @@ static void add_default(const struct pawl__field *field,
                         const void *initial,
                         struct pawl__object *schema)
 {
-    if (pawl__field_is_number(field) && pawl__field_number(field, initial) >= 0) {
+    int64_t range[2];
+
+    pawl__field_range(field, range);
+    if (pawl__field_is_number(field) && pawl__field_number(field, initial) >= range[0]) {
         pawl__object_integer(schema, "default", pawl__field_number(field, initial));
     } else if (field->kind == FIELD_ENUM
                && *(const unsigned *)pawl__field_at(field, initial) != FIELD_ENUM_NONE) {

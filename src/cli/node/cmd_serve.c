@@ -238,8 +238,20 @@ static pawl_status serve(const struct pawl__cli_run *run,
     return status;
 }
 
+static pawl_status print_openapi(pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(64 << 20);
+
+    TRY(pawl__serve_openapi(&text, reterr));
+    TRY(pawl__cli_out_add(&text, reterr));
+    return pawl__cli_out_check(reterr);
+}
+
 static pawl_status serve_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
+    if (pawl__cli_args_has(run->args, "openapi")) {
+        return print_openapi(reterr);
+    }
     AUTO(pawl__text_free) char *location = NULL;
     AUTO(pawl__fs_close) int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     const struct pawl__cli_wakeable woken = { wake, &fd };
@@ -279,13 +291,14 @@ const struct pawl__cli_command pawl__cli_cmd_serve = {
         "Ctrl-C or SIGTERM ends it in order: requests that have begun are answered, for "
         "server.stop_timeout at the longest. Killing it loses nothing that was answered; whoever "
         "got no answer sends the command again, with the same key.\n\n" APP_WHERE,
-    .flags =
-        FLAGS(FLAG("listen",
-                   "ADDRESS",
-                   "Where to listen, instead of server.listen: 127.0.0.1:8470, "
-                   "[::1]:8470; port 0 is a free one."),
-              { .name = "unsafe-plain", .help = "Let other machines send tokens without TLS." },
-              APP_FLAG),
+    .flags = FLAGS(
+        FLAG("listen",
+             "ADDRESS",
+             "Where to listen, instead of server.listen: 127.0.0.1:8470, "
+             "[::1]:8470; port 0 is a free one."),
+        { .name = "openapi", .help = "Print the description of the API (OpenAPI 3.1) and exit." },
+        { .name = "unsafe-plain", .help = "Let other machines send tokens without TLS." },
+        APP_FLAG),
     .examples =
         EXAMPLES({ .line = "pawl serve --data ./data", .says = "until Ctrl-C, on 127.0.0.1:8470" },
                  { .line = "pawl serve --data ./data --listen 127.0.0.1:0 --json",

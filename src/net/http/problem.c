@@ -110,6 +110,30 @@ const struct pawl__http_problem pawl__http_no_answer = {
     504, "TIMEOUT", "there is no answer yet", false
 };
 
+static const struct pawl__http_problem *const only_http[] = {
+    &pawl__http_no_token,           &pawl__http_wrong_scope,     &pawl__http_wrong_origin,
+    &pawl__http_method_not_allowed, &pawl__http_lease_lost,      &pawl__http_length_required,
+    &pawl__http_too_large,          &pawl__http_target_too_long, &pawl__http_media_type,
+    &pawl__http_wrong_host,         &pawl__http_key_reused,      &pawl__http_headers_too_large,
+    &pawl__http_not_open,           &pawl__http_opening,         &pawl__http_not_open_yet,
+    &pawl__http_stopping,           &pawl__http_interrupted,     &pawl__http_no_answer,
+};
+
+const struct pawl__http_problem *pawl__http_problem_at(size_t index)
+{
+    size_t of_statuses = COUNT_OF(problems) - 1; /* PAWL_OK is none */
+
+    if (index < of_statuses) {
+        return &problems[index + 1];
+    }
+    index -= of_statuses;
+    if (index < COUNT_OF(detailed)) {
+        return &detailed[index].problem;
+    }
+    index -= COUNT_OF(detailed);
+    return index < COUNT_OF(only_http) ? only_http[index] : NULL;
+}
+
 const struct pawl__http_problem *pawl__http_problem_of(pawl_status status)
 {
     bool known = status != PAWL_OK && (size_t)status < COUNT_OF(problems);
@@ -131,7 +155,7 @@ const struct pawl__http_problem *pawl__http_problem_of_error(const pawl_error *e
     return foreign && problem->http < 500 ? &problems[PAWL_FAILED] : problem;
 }
 
-static const char *title_of(const struct pawl__http_problem *problem)
+const char *pawl__http_problem_title(const struct pawl__http_problem *problem)
 {
     for (size_t i = 0; i < COUNT_OF(detailed); i++) {
         if (problem == &detailed[i].problem) {
@@ -157,7 +181,7 @@ void pawl__http_problem_write(const struct pawl__http_problem *problem,
                               const pawl_error *error,
                               struct pawl__buf *buf)
 {
-    const char *title = title_of(problem);
+    const char *title = pawl__http_problem_title(problem);
 
     pawl__buf_add_format(
         buf, "{\"type\":\"urn:pawl:problem:%s\",\"title\":\"%s\"", problem->code, title);

@@ -22,6 +22,10 @@ const struct pawl__http_problem *pawl__http_problem_of(pawl_status status);
  * has their code) is never the fault of whoever asked, whatever its status says elsewhere. */
 const struct pawl__http_problem *pawl__http_problem_of_error(const pawl_error *error);
 
+/* All of them, also those that only HTTP knows; NULL after the last. */
+const struct pawl__http_problem *pawl__http_problem_at(size_t index);
+const char *pawl__http_problem_title(const struct pawl__http_problem *problem);
+
 /* What only HTTP knows. */
 extern const struct pawl__http_problem pawl__http_no_token;           /* 401 */
 extern const struct pawl__http_problem pawl__http_wrong_scope;        /* 403 */

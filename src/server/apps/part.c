@@ -247,6 +247,7 @@ static const struct pawl__serve_route routes[] = {
             .record = &pawl__serve_descriptor_record,
             .about = "It was there, with the same descriptor." }),
       .problems = "CONFLICT OPENING NOT_OPEN",
+      .no_key = "the name makes it repeatable",
       .handle = pawl__serve_app_create },
     { ROUTE(GET, "/v1/apps", "appList", "Lists the applications"),
       .scope = PAWL__SCOPE_READ,
