@@ -253,6 +253,7 @@ typedef struct pawl_claim {
 typedef struct pawl_claimed {
     const pawl_item *items;
     size_t count;
+    bool waited; /* nothing was there at once */
 } pawl_claimed;
 
 /* Leases up to count_max items, by priority, then in the order of submission. NOT_FOUND: none until wait_ms passed;
@@ -263,8 +264,28 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_claim(pawl_work *work,
                                                    pawl_error *reterr);
 PAWL_API void pawl_claimed_free(pawl_claimed *claimed);
 
-/* Ends every wait in pawl_work_claim with CANCELLED, now and in future. From any thread or signal
- * handler. */
+/* Gets what a claim leased, for pawl_claimed_free; or NULL, and outcome->status is what pawl_work_claim would
+ * have returned. */
+typedef void (*pawl_work_claim_done)(void *context,
+                                     pawl_claimed *claimed,
+                                     const pawl_error *outcome);
+
+/* pawl_work_claim without a thread that waits: thousands of claims may wait at a time, each for about a kilobyte.
+ * PAWL_OK: `done` is called exactly once, by the time wait_ms has passed; 5 seconds later with TIMEOUT if the store hangs
+ * then, and whatever it still leases is released. Of claims that wait for the same types and task, the oldest gets
+ * the first item. BUSY: 65,536 wait already. claim_ahead does not count here: such a claim neither prefetches nor gets
+ * prefetched items. pawl_work_close and pawl_work_cancel_waits end the wait with CANCELLED. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_claim_async(pawl_work *work,
+                                                         const pawl_claim *claim,
+                                                         pawl_work_claim_done done,
+                                                         void *context,
+                                                         pawl_error *reterr);
+
+/* Ends the waits of claims with this `done` and `context`: they are answered soon, CANCELLED or with the items
+ * that were leased just then. Does not wait, and does nothing when they are answered already. NULL is fine. */
+PAWL_API void pawl_work_cancel_claim(pawl_work *work, pawl_work_claim_done done, void *context);
+
+/* Ends every wait of claims with CANCELLED, now and in future. From any thread or signal handler. */
 PAWL_API void pawl_work_cancel_waits(pawl_work *work);
 
 /* For a store that does not answer: every call under way and every later one ends with CANCELLED
@@ -339,6 +360,13 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_release(pawl_work *work,
                                                      const pawl_lease *lease,
                                                      pawl_error *reterr);
 
+/* pawl_work_release without waiting, as pawl_work_complete_async. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_release_async(pawl_work *work,
+                                                           const pawl_lease *lease,
+                                                           pawl_work_answer answer,
+                                                           void *context,
+                                                           pawl_error *reterr);
+
 /* Fails one item that has not ended, with "cancelled", even if it is leased. CONFLICT: it has ended. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_cancel(pawl_work *work,
                                                     pawl_view work_item_id,
@@ -402,6 +430,100 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_history(pawl_work *work,
                                                      pawl_item_event_visit visit,
                                                      void *context,
                                                      pawl_error *reterr);
+
+/* --- Changes ---------------------------------------------------------------------------------- */
+
+/* The history of all items as one feed: each change once, in an order that a reader can resume. On SQLite that
+ * is the order of the commits. On PostgreSQL it is the order in which their transactions began to write, and a change
+ * is shown once no older transaction is open: one that stays open for long holds the feed up.
+ *
+ * Changes are kept as long as the history of their item (pawl_work_retention). */
+
+/* Where a reader is: after which change. Positions are ordered by transaction, then seq; { 0, 0 } is the
+ * beginning. A position means nothing in another store. */
+typedef struct pawl_work_position {
+    uint64_t transaction; /* 0 on SQLite */
+    uint64_t seq;
+} pawl_work_position;
+
+#define PAWL_WORK_POSITION_SIZE 48 /* of its text, with the NUL */
+
+/* "0-17": writes it. */
+PAWL_API void pawl_work_position_format(const pawl_work_position *position,
+                                        char ret_text[PAWL_WORK_POSITION_SIZE]);
+/* Anything else is INVALID. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_position_parse(pawl_view text,
+                                                            pawl_work_position *ret_position,
+                                                            pawl_error *reterr);
+
+typedef struct pawl_work_change {
+    size_t size;
+    pawl_work_position position;
+    pawl_view work_item_id;
+    pawl_view task_id;
+    pawl_view work_type; /* empty: foreign SQL has removed the item */
+    const char *from;    /* empty: submitted */
+    const char *to;
+    uint64_t token;
+    pawl_view lease_holder; /* who has it, or had it until then */
+    int32_t retry_count;
+    pawl_view message;
+    int64_t at_us;
+} pawl_work_change;
+
+typedef struct pawl_change_filter {
+    size_t size;
+    pawl_view task_id;   /* empty: any */
+    pawl_view work_type; /* empty: any */
+    uint32_t statuses;   /* bits 1 << pawl_item_status of what an item became; 0: any */
+} pawl_change_filter;
+
+#define PAWL_CHANGE_FILTER_INIT                                    \
+    {                                                              \
+        sizeof(pawl_change_filter), { NULL, 0 }, { NULL, 0 }, 0U \
+    }
+
+typedef bool (*pawl_work_change_visit)(void *context, const pawl_work_change *change);
+
+/* The position of a reader that wants only what changes from now on. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_changes_end(pawl_work *work,
+                                                         pawl_work_position *ret_position,
+                                                         pawl_error *reterr);
+
+/* Shows changes after *position and moves it behind what it has read, also past changes that the filter (NULL:
+ * none) leaves out. Reads up to `limit` changes (1 to 10,000); *ret_count (may be NULL) is how many it read: 0 when the
+ * reader has seen all. If `visit` returns false, the position is that of the change it was shown. NOT_FOUND: changes
+ * after this position were removed, or it is not one of this store: begin anew, at { 0, 0 } or at the end. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_changes(pawl_work *work,
+                                                     const pawl_change_filter *filter,
+                                                     uint32_t limit,
+                                                     pawl_work_position *position,
+                                                     pawl_work_change_visit visit,
+                                                     void *context,
+                                                     uint64_t *ret_count,
+                                                     pawl_error *reterr);
+
+/* {"work_item_id": ..., "to": "pending", ...}, without its position. *ret_json is from malloc,
+ * NUL-terminated, for the caller to free(). `ret_len` may be NULL. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_change_to_json(const pawl_work_change *change,
+                                                            char **ret_json,
+                                                            size_t *ret_len,
+                                                            pawl_error *reterr);
+
+typedef struct pawl_work_subscription pawl_work_subscription;
+
+/* Calls notify(context) soon after something has changed; several changes may be one call, and some calls bring
+ * nothing new. It runs on a thread of the handle that serves all subscribers: wake somebody and return. Changes of
+ * other processes may take a second. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_changes_subscribe(pawl_work *work,
+                                                               void (*notify)(void *context),
+                                                               void *context,
+                                                               pawl_work_subscription **ret_subscription,
+                                                               pawl_error *reterr);
+
+/* After this notify does not run any more, unless it is the caller: then it is the last time. Before
+ * pawl_work_close. NULL is fine. */
+PAWL_API void pawl_work_changes_unsubscribe(pawl_work_subscription *subscription);
 
 /* --- The watchdog ----------------------------------------------------------------------------- */
 

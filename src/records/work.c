@@ -63,6 +63,21 @@ static const struct pawl__field item_event_fields[] = {
 const struct pawl__record pawl__item_event_record =
     RECORD("ItemEvent", pawl_item_event, item_event_fields);
 
+static const struct pawl__field work_change_fields[] = {
+    { FIELD(pawl_work_change, work_item_id, FIELD_TEXT), .flags = FIELD_SET },
+    { FIELD(pawl_work_change, task_id, FIELD_TEXT), .flags = FIELD_SET },
+    { FIELD(pawl_work_change, work_type, FIELD_TEXT) },
+    { FIELD(pawl_work_change, from, FIELD_NAME), .about = "Missing: it was submitted." },
+    { FIELD(pawl_work_change, to, FIELD_NAME), .flags = FIELD_SET },
+    { FIELD(pawl_work_change, token, FIELD_UINT64) },
+    { FIELD(pawl_work_change, retry_count, FIELD_INT32) },
+    { FIELD(pawl_work_change, lease_holder, FIELD_TEXT) },
+    { FIELD(pawl_work_change, message, FIELD_TEXT) },
+    { FIELD_AS("at", pawl_work_change, at_us, FIELD_TIME), .flags = FIELD_SET },
+};
+const struct pawl__record pawl__work_change_record =
+    RECORD("WorkChange", pawl_work_change, work_change_fields);
+
 static const struct pawl__field task_fields[] = {
     { FIELD(pawl_task, task_id, FIELD_TEXT), .flags = FIELD_SET },
     { FIELD(pawl_task, title, FIELD_TEXT) },

@@ -14,6 +14,7 @@ extern const char *const pawl__evidence_kind_names[];
 
 extern const struct pawl__record pawl__item_record;
 extern const struct pawl__record pawl__item_event_record;
+extern const struct pawl__record pawl__work_change_record; /* without its position */
 extern const struct pawl__record pawl__task_record;
 extern const struct pawl__record pawl__evidence_record;
 extern const struct pawl__record pawl__checkpoint_record;

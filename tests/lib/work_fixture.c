@@ -332,3 +332,9 @@ const char *task_text(struct work_fixture *f, const char *task_id)
     pawl_task_free(task);
     return f->text;
 }
+
+void use_real_clock(struct work_fixture *f)
+{
+    pawl_work_close(f->work);
+    f->work = work_open_real(f, &f->options);
+}

@@ -38,6 +38,9 @@ bool work_reopen(struct work_fixture *f, const char *boot_id);
 /* Another handle on the store, on the real clock: a virtual one is not for several threads. */
 pawl_work *work_open_real(struct work_fixture *f, const pawl_work_options *options);
 
+/* f->work on the real clock, with f->options: for tests with threads. */
+void use_real_clock(struct work_fixture *f);
+
 /* What foreign SQL does, on SQLite and PostgreSQL. */
 void work_sql(struct work_fixture *f, const char *sql);
 bool work_refuses(struct work_fixture *f, const char *sql);

@@ -88,6 +88,22 @@ static void answer_never(void *context, const pawl_error *outcome)
     (void)never(context, outcome);
 }
 
+static void claim_never(void *context, pawl_claimed *claimed, const pawl_error *outcome)
+{
+    (void)never(context, outcome);
+    pawl_claimed_free(claimed);
+}
+
+static bool change_never(void *context, const pawl_work_change *change)
+{
+    return never(context, change);
+}
+
+static void subscriber_never(void *context)
+{
+    (void)never(context, NULL);
+}
+
 static pawl_status work_never(void *context, char **ret_response, pawl_error *reterr)
 {
     (void)ret_response;
@@ -211,6 +227,12 @@ static void test_claims_refuse_bad_arguments(void **state)
     bad = good;
     bad.size = 0;
     REFUSED("claim", pawl_work_claim(work, &bad, &claimed, err));
+    REFUSED("claim", pawl_work_claim_async(work, &bad, claim_never, NULL, err));
+    REFUSED("work", pawl_work_claim_async(NULL, &good, claim_never, NULL, err));
+    REFUSED("claim", pawl_work_claim_async(work, NULL, claim_never, NULL, err));
+    REFUSED("done", pawl_work_claim_async(work, &good, NULL, NULL, err));
+    pawl_work_cancel_claim(NULL, claim_never, NULL);
+    pawl_work_cancel_claim(work, NULL, NULL);
     REFUSED("work", pawl_work_complete_and_claim(NULL, &lease, EMPTY, &good, &claimed, err));
     REFUSED("lease", pawl_work_complete_and_claim(work, NULL, EMPTY, &good, &claimed, err));
     REFUSED("output", pawl_work_complete_and_claim(work, &lease, NOWHERE, &good, &claimed, err));
@@ -239,6 +261,10 @@ static void test_calls_with_a_token_refuse_bad_arguments(void **state)
     REFUSED("output_data",
             pawl_work_complete_async(work, &lease, NOWHERE, answer_never, NULL, err));
     REFUSED("answer", pawl_work_complete_async(work, &lease, EMPTY, NULL, NULL, err));
+    REFUSED("work", pawl_work_release_async(NULL, &lease, answer_never, NULL, err));
+    REFUSED("lease", pawl_work_release_async(work, NULL, answer_never, NULL, err));
+    REFUSED("work_item_id", pawl_work_release_async(work, &bad, answer_never, NULL, err));
+    REFUSED("answer", pawl_work_release_async(work, &lease, NULL, NULL, err));
     REFUSED("work", pawl_work_fail(NULL, &lease, ID, EMPTY, true, NULL, err));
     REFUSED("lease", pawl_work_fail(work, NULL, ID, EMPTY, true, NULL, err));
     REFUSED("work_item_id", pawl_work_fail(work, &bad, ID, EMPTY, true, NULL, err));
@@ -249,6 +275,47 @@ static void test_calls_with_a_token_refuse_bad_arguments(void **state)
     REFUSED("work_item_id", pawl_work_release(work, &bad, err));
     REFUSED("work", pawl_work_cancel(NULL, ID, err));
     REFUSED("work_item_id", pawl_work_cancel(work, NOWHERE, err));
+}
+
+static void test_the_feed_of_changes_refuses_bad_arguments(void **state)
+{
+    struct work_fixture *f = *state;
+    pawl_work *work = f->work;
+    pawl_work_position position = { 0, 0 };
+    pawl_change_filter changes = PAWL_CHANGE_FILTER_INIT;
+    pawl_work_subscription *followed = NULL;
+    const pawl_work_change change = { .size = sizeof(change), .from = "", .to = "pending" };
+    char *text = NULL;
+
+    REFUSED("work", pawl_work_changes(NULL, NULL, 1, &position, change_never, NULL, NULL, err));
+    REFUSED("position", pawl_work_changes(work, NULL, 1, NULL, change_never, NULL, NULL, err));
+    REFUSED("visit", pawl_work_changes(work, NULL, 1, &position, NULL, NULL, NULL, err));
+    REFUSED("limit", pawl_work_changes(work, NULL, 0, &position, change_never, NULL, NULL, err));
+    REFUSED("limit",
+            pawl_work_changes(work, NULL, 10001, &position, change_never, NULL, NULL, err));
+    changes.task_id = NOWHERE;
+    REFUSED("task_id",
+            pawl_work_changes(work, &changes, 1, &position, change_never, NULL, NULL, err));
+    changes = (pawl_change_filter)PAWL_CHANGE_FILTER_INIT;
+    changes.statuses = 1U << 20;
+    REFUSED("statuses",
+            pawl_work_changes(work, &changes, 1, &position, change_never, NULL, NULL, err));
+    changes.size = 0;
+    REFUSED("filter",
+            pawl_work_changes(work, &changes, 1, &position, change_never, NULL, NULL, err));
+    REFUSED("work", pawl_work_changes_end(NULL, &position, err));
+    REFUSED("ret_position", pawl_work_changes_end(work, NULL, err));
+    REFUSED("work", pawl_work_changes_subscribe(NULL, subscriber_never, NULL, &followed, err));
+    REFUSED("notify", pawl_work_changes_subscribe(work, NULL, NULL, &followed, err));
+    REFUSED("ret_subscription",
+            pawl_work_changes_subscribe(work, subscriber_never, NULL, NULL, err));
+    pawl_work_changes_unsubscribe(followed);
+    REFUSED("text", pawl_work_position_parse(NOWHERE, &position, err));
+    REFUSED("ret_position", pawl_work_position_parse(ID, NULL, err));
+    pawl_work_position_format(&position, NULL);
+    REFUSED("change", pawl_work_change_to_json(NULL, &text, NULL, err));
+    REFUSED("ret_json", pawl_work_change_to_json(&change, NULL, NULL, err));
+    assert_null(text);
 }
 
 static void test_looking_refuses_bad_arguments(void **state)
@@ -680,6 +747,7 @@ int main(int argc, char **argv)
         work_test(test_submissions_refuse_bad_arguments),
         work_test(test_claims_refuse_bad_arguments),
         work_test(test_calls_with_a_token_refuse_bad_arguments),
+        work_test(test_the_feed_of_changes_refuses_bad_arguments),
         work_test(test_looking_refuses_bad_arguments),
         work_test(test_checkpoints_refuse_bad_arguments),
         work_test(test_keys_refuse_bad_arguments),

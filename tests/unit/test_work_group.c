@@ -12,12 +12,6 @@
 
 enum { WORKERS = 8, ITEMS = 400 };
 
-static void use_real_clock(struct work_fixture *f)
-{
-    pawl_work_close(f->work);
-    f->work = work_open_real(f, &f->options);
-}
-
 struct crew {
     pawl_work *work;
     atomic_int taken[ITEMS];
@@ -324,8 +318,7 @@ static void test_cancelled_waits_end_at_once_and_for_ever(void **state)
 static void give_up_a_claim(struct work_fixture *f)
 {
     pawl_claim claim = PAWL_CLAIM_INIT;
-    struct work_claiming claiming = { 0 };
-    pawl_status status = PAWL_BUSY;
+    pawl_claimed *claimed = NULL;
 
     use_real_clock(f);
     make_task(f, "T");
@@ -333,14 +326,11 @@ static void give_up_a_claim(struct work_fixture *f)
     submit(f, "b", "T", 0);
     claim.holder = pawl_view_of("gone");
     claim.count_max = 2;
-    assert_ok(pawl__work_claim_parse(f->work, &claim, &claiming, &f->err), &f->err);
+    claim.wait_ms = 50;
+    f->work->waiters.late_ns = 0;
     assert_ok(pawl__failpoint_set("work.commit.before=delay:1000*1", &f->err), &f->err);
-    while (status == PAWL_BUSY) { /* its turn had not come */
-        int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
-        f->err = (pawl_error)PAWL_ERROR_INIT;
-        status = pawl__work_claim_until(f->work, &claiming, now_ns + 50 * NS_PER_MS, &f->err);
-    }
-    assert_status(status, PAWL_TIMEOUT, &f->err);
+    assert_status(pawl_work_claim(f->work, &claim, &claimed, &f->err), PAWL_TIMEOUT, &f->err);
+    assert_null(claimed);
 }
 
 static void test_a_claim_that_was_given_up_gives_its_items_back(void **state)

@@ -315,6 +315,21 @@ typedef pawl_status work_history_fn(struct work_backend *base,
                                     void *context,
                                     pawl_error *reterr);
 
+/* What there is of the feed of changes, at one moment. */
+struct work_changes_bounds {
+    pawl_work_position floor; /* up to here some were removed */
+    pawl_work_position end;   /* what comes later has a higher position */
+};
+
+/* Up to `limit` changes after a position, in order, with the bounds at that moment. */
+typedef pawl_status work_changes_fn(struct work_backend *base,
+                                    const pawl_work_position *after,
+                                    uint64_t limit,
+                                    struct work_changes_bounds *ret_bounds,
+                                    pawl_work_change_visit visit,
+                                    void *context,
+                                    pawl_error *reterr);
+
 /* --- tasks, inside of a transaction --- */
 
 /* Tasks with these ids (ascending, each once), without their items counted. PostgreSQL locks them
@@ -378,6 +393,7 @@ struct work_item_ops {
     work_get_fn *get;
     work_list_fn *list;
     work_history_fn *history;
+    work_changes_fn *changes; /* NULL: the store has no feed */
     work_tasks_fn *tasks;
     work_task_insert_fn *task_insert;
     work_task_set_fn *task_set;

@@ -6,6 +6,7 @@
 #include "work/core/backend.h"
 #include "work/core/group.h"
 #include "work/items/prefetch_return.h"
+#include "work/items/waiters.h"
 
 struct pawl_work {
     struct pawl__engine
@@ -16,6 +17,10 @@ struct pawl_work {
     struct work_group *group;
     atomic_bool waits_cancelled;
     struct work_prefetch *prefetch; /* NULL: claims prefetch nothing */
+    struct work_waiters waiters;
+    struct pawl__watch changes; /* changes with each commit while somebody follows */
+    atomic_uint followers;      /* subscriptions to it */
+    struct pawl__watch_subscriber elsewhere; /* of engine.watch, which knows of other processes' commits */
 };
 
 /* pawl_work_open on a given clock and boot: of a test, or a simulation. NULL: the real clock. */
@@ -38,19 +43,9 @@ PAWL_MUST_USE pawl_status pawl__work_submit_inside(pawl_work *work,
                                                    struct work_request *request,
                                                    pawl_error *reterr);
 
-/* The same until a deadline; BUSY: it was not begun. TIMEOUT: what becomes of it is not known, and
- * *request is NULL, because the committer frees it by its `free`. */
-PAWL_MUST_USE pawl_status pawl__work_submit_until(pawl_work *work,
-                                                  struct work_request **request,
-                                                  int64_t deadline_ns,
-                                                  pawl_error *reterr);
-
-/* Asks the store once for what a claim wants, at the most until the deadline. TIMEOUT: the committer is
- * still at it; what it leases then is given back. */
-PAWL_MUST_USE pawl_status pawl__work_claim_until(pawl_work *work,
-                                                 struct work_claiming *claiming,
-                                                 int64_t deadline_ns,
-                                                 pawl_error *reterr);
+/* The feed of changes, for open and close (items/changes.c). */
+void pawl__work_changes_init(pawl_work *work);
+void pawl__work_changes_done(pawl_work *work);
 
 /* pawl_work_release without waiting; its context is the pawl_work. */
 work_release_fn pawl__work_release_async;

@@ -95,6 +95,15 @@ pawl_status pawl_checkpoint_to_json(const pawl_checkpoint *checkpoint,
     return to_json(&pawl__checkpoint_record, checkpoint, ret_json, ret_len, reterr);
 }
 
+pawl_status pawl_work_change_to_json(const pawl_work_change *change,
+                                     char **ret_json,
+                                     size_t *ret_len,
+                                     pawl_error *reterr)
+{
+    NEED(change, reterr);
+    return to_json(&pawl__work_change_record, change, ret_json, ret_len, reterr);
+}
+
 /* --- an item with its history --- */
 
 struct events {

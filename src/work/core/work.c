@@ -53,6 +53,9 @@ static pawl_status commit_group(void *context,
     if (wake) {
         pawl__watch_bump(&work->engine.watch);
     }
+    if (atomic_load(&work->followers) > 0) {
+        pawl__watch_bump(&work->changes);
+    }
     return PAWL_OK;
 }
 
@@ -78,19 +81,6 @@ pawl_status pawl__work_submit_inside(pawl_work *work,
     TRY(pawl__work_check_thread(work, reterr));
     set_share(&request->item);
     return pawl__engine_submit(&work->engine, &request->item, reterr);
-}
-
-pawl_status pawl__work_submit_until(pawl_work *work,
-                                    struct work_request **request,
-                                    int64_t deadline_ns,
-                                    pawl_error *reterr)
-{
-    struct pawl__commit_item *item = &(*request)->item;
-
-    set_share(item);
-    pawl_status status = pawl__commit_submit(work->engine.commit, &item, deadline_ns, reterr);
-    *request = item == NULL ? NULL : *request;
-    return status;
 }
 
 pawl_status pawl__work_submit_request(pawl_work *work,
@@ -201,6 +191,8 @@ static pawl_status open_work(pawl_work *work,
 {
     TRY(read_options(options, &work->options, reterr));
     pawl__engine_init(&work->engine, "work", clock);
+    pawl__work_waiters_init(&work->waiters, work);
+    pawl__work_changes_init(work);
     TRY(open_backend(work, location, reterr));
     return start(work, reterr);
 }
@@ -263,9 +255,15 @@ void pawl_work_close(pawl_work *work)
     if (work->engine.watch_ready) {
         pawl_work_cancel_waits(work);
     }
-    if (!pawl__engine_close(&work->engine, return_prefetched, work)) {
+    bool closed = pawl__engine_close(&work->engine, return_prefetched, work);
+    pawl__work_waiters_stop(&work->waiters);
+    if (!closed) {
         return; /* leaked: everything acknowledged is on disk */
     }
+    if (work->waiters.ready) {
+        pawl__work_changes_done(work);
+    }
+    pawl__work_waiters_done(&work->waiters);
     pawl__engine_done(&work->engine);
     pawl__work_prefetch_free(work->prefetch);
     pawl__work_group_free(work->group);

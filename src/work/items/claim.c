@@ -1,6 +1,7 @@
 /* Claims: those with the same filter share one walk; a claim that finds nothing may wait. */
+#include <errno.h>
+#include <semaphore.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/core/argument.h"
@@ -14,10 +15,6 @@
 #include "work/items/item.h"
 
 enum { ADMIT_AT_ONCE = 1000 };
-#define AGAIN_NS (250 * NS_PER_MS) /* a waiting claim asks a store that failed again */
-/* How much longer than its own time a claim waits for a store that is carrying it out. With less, leases that a
- * slow disk is about to grant would be lost; a store that hangs is given up by then. */
-#define LATE_NS (5 * NS_PER_S)
 
 /* --- on the committer's thread --- */
 
@@ -229,130 +226,49 @@ pawl_status pawl__work_claim_parse(pawl_work *work,
     return PAWL_OK;
 }
 
-/* Until when to wait for news at the most: a waiting item may become due before the deadline. */
-static int64_t wait_until(const struct work_claiming *claiming, int64_t now_ns, int64_t deadline_ns)
-{
-    if (claiming->next_due_ns == INT64_MAX) {
-        return deadline_ns;
-    }
-    int64_t in_ns = MAX(claiming->next_due_ns - claiming->now_ns, INT64_C(0));
-    return in_ns > deadline_ns - now_ns ? deadline_ns : now_ns + in_ns;
-}
+/* --- waiting --- */
 
-/* A claim that may outlive its caller, with copies of its names. It counts as a call under way. */
-struct lasting_claim {
-    pawl_work *work;
-    struct work_claiming claiming;
-    pawl_view types[]; /* then their texts */
+/* A thread that waits for its claim. */
+struct waiting_thread {
+    sem_t answered;
+    pawl_claimed *claimed;
+    pawl_error outcome;
 };
 
-static void on_released(void *context, const pawl_error *outcome)
+static void wake_thread(void *context, pawl_claimed *claimed, const pawl_error *outcome)
 {
-    (void)context;
-    (void)outcome; /* if the release failed, the lease expires */
+    struct waiting_thread *waiting = context;
+
+    waiting->claimed = claimed;
+    waiting->outcome = *outcome;
+    REQUIRE(sem_post(&waiting->answered) == 0); /* the thread frees it from here on */
 }
 
-/* Releases items whose claim nobody waits for any more. Only if their leases are stored for sure: otherwise the
- * token may belong to another holder by now. */
-static void release_claimed(pawl_work *work, const struct work_claiming *claiming)
+/* The wait itself has a bound: see waiters.h. */
+static pawl_status claim_waiting(pawl_work *work,
+                                 struct work_claiming *claiming,
+                                 pawl_error *reterr)
 {
-    const pawl_claimed *claimed = claiming->claimed;
+    struct waiting_thread waiting = { .claimed = NULL };
 
-    if (claimed == NULL || claiming->request.item.outcome.status != PAWL_OK) {
-        return;
+    REQUIRE(sem_init(&waiting.answered, 0, 0) == 0); /* allocates nothing */
+    TRY(pawl__work_waiters_claim(&work->waiters, claiming, wake_thread, &waiting, reterr));
+    while (sem_wait(&waiting.answered) != 0) {
+        REQUIRE(errno == EINTR);
     }
-    for (size_t i = 0; i < claimed->count; i++) {
-        pawl_error error = PAWL_ERROR_INIT;
-        const pawl_lease lease = { claimed->items[i].work_item_id, claimed->items[i].token };
-
-        if (pawl__work_release_async(work, &lease, on_released, NULL, &error) != PAWL_OK) {
-            on_released(NULL, &error);
-        }
-    }
+    claiming->claimed = waiting.claimed;
+    return pawl__fail_with(reterr, waiting.outcome.status, &waiting.outcome);
 }
 
-static void free_lasting(struct pawl__commit_item *item)
+/* Prefetched items first, then the store. */
+static pawl_status claim_items(pawl_work *work,
+                               struct work_claiming *claiming,
+                               pawl_claimed **ret_claimed,
+                               pawl_error *reterr)
 {
-    struct lasting_claim *lasting =
-        (struct lasting_claim *)((char *)item
-                                 - offsetof(struct lasting_claim, claiming.request.item));
-    pawl_work *work = lasting->work;
-
-    release_claimed(work, &lasting->claiming);
-    pawl_claimed_free(lasting->claiming.claimed);
-    free(lasting);
-    pawl__calls_leave(&work->engine.calls); /* last: closing waits for these releases */
-}
-
-static pawl_view move_text(pawl_view text, char **at)
-{
-    pawl_view moved = { *at, text.len };
-
-    if (text.len > 0) {
-        memcpy(*at, text.data, text.len);
+    if (claiming->claim.wait_ms > 0 && atomic_load(&work->waits_cancelled)) {
+        return pawl__fail(reterr, PAWL_CANCELLED, "cancelled");
     }
-    *at += text.len;
-    return moved;
-}
-
-static struct work_claiming *make_lasting(pawl_work *work, const struct work_claiming *claiming)
-{
-    size_t bytes = claiming->claim.holder.len + claiming->claim.task_id.len;
-
-    for (size_t i = 0; i < claiming->filter.work_type_count; i++) {
-        bytes += claiming->filter.work_types[i].len;
-    }
-    size_t types_bytes = claiming->filter.work_type_count * sizeof(pawl_view);
-    struct lasting_claim *lasting = malloc(sizeof(*lasting) + types_bytes + bytes);
-    if (lasting == NULL) {
-        return NULL;
-    }
-    char *at = (char *)lasting->types + types_bytes;
-    pawl__calls_enter(&work->engine.calls);
-    lasting->work = work;
-    lasting->claiming = *claiming;
-    lasting->claiming.claimed = NULL;
-    lasting->claiming.request.item = (struct pawl__commit_item){ .free = free_lasting };
-    lasting->claiming.claim.holder = move_text(claiming->claim.holder, &at);
-    lasting->claiming.claim.task_id = move_text(claiming->claim.task_id, &at);
-    for (size_t i = 0; i < claiming->filter.work_type_count; i++) {
-        lasting->types[i] = move_text(claiming->filter.work_types[i], &at);
-    }
-    lasting->claiming.claim.work_types = lasting->types;
-    lasting->claiming.filter.work_types = lasting->types;
-    lasting->claiming.filter.task_id = lasting->claiming.claim.task_id;
-    return &lasting->claiming;
-}
-
-pawl_status pawl__work_claim_until(pawl_work *work,
-                                   struct work_claiming *claiming,
-                                   int64_t deadline_ns,
-                                   pawl_error *reterr)
-{
-    struct work_claiming *lasting = make_lasting(work, claiming);
-
-    if (lasting == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a claim");
-    }
-    struct work_request *request = &lasting->request;
-    pawl_status status = pawl__work_submit_until(work, &request, deadline_ns, reterr);
-    if (request == NULL) {
-        return status;
-    }
-    claiming->claimed = STEAL(lasting->claimed);
-    claiming->next_due_ns = lasting->next_due_ns;
-    claiming->now_ns = lasting->now_ns;
-    free_lasting(&request->item);
-    return status;
-}
-
-/* One attempt: prefetched items first, then the store. */
-static pawl_status claim_once(pawl_work *work,
-                              struct work_claiming *claiming,
-                              int64_t deadline_ns,
-                              pawl_claimed **ret_claimed,
-                              pawl_error *reterr)
-{
     if (work->prefetch != NULL) {
         pawl_status status = pawl__work_prefetch_pop(
             work->prefetch, &claiming->claim, ret_claimed, &claiming->prefetch, reterr);
@@ -361,44 +277,14 @@ static pawl_status claim_once(pawl_work *work,
         }
     }
     int64_t asked_ns = pawl__calls_now_ns(&work->engine.calls);
-    claiming->request.item = (struct pawl__commit_item){ 0 };
-    TRY(claiming->claim.wait_ms > 0
-            ? pawl__work_claim_until(work, claiming, deadline_ns + LATE_NS, reterr)
-            : pawl__work_submit_inside(work, &claiming->request, reterr));
+    claiming->ret_asked_ns = &asked_ns;
+    TRY(claiming->claim.wait_ms > 0 ? claim_waiting(work, claiming, reterr)
+                                    : pawl__work_submit_inside(work, &claiming->request, reterr));
     *ret_claimed = work->prefetch == NULL
                        ? claiming->claimed
                        : pawl__work_prefetch_store(
                            work->prefetch, &claiming->claim, asked_ns, claiming->claimed);
     return PAWL_OK;
-}
-
-static pawl_status claim_or_wait(pawl_work *work,
-                                 struct work_claiming *claiming,
-                                 pawl_claimed **ret_claimed,
-                                 pawl_error *reterr)
-{
-    int64_t deadline_ns =
-        pawl__calls_now_ns(&work->engine.calls) + claiming->claim.wait_ms * NS_PER_MS;
-    pawl_status status =
-        claiming->claim.wait_ms > 0 ? pawl__watch_outside(&work->engine.watch, reterr) : PAWL_OK;
-
-    while (status == PAWL_OK) {
-        uint32_t generation = pawl__watch_generation(&work->engine.watch);
-        if (claiming->claim.wait_ms > 0 && atomic_load(&work->waits_cancelled)) {
-            return pawl__fail(reterr, PAWL_CANCELLED, "cancelled");
-        }
-        status = claim_once(work, claiming, deadline_ns, ret_claimed, reterr);
-        int64_t now_ns = pawl__calls_now_ns(&work->engine.calls);
-        if ((status != PAWL_NOT_FOUND && !pawl__status_may_pass(status)) || now_ns >= deadline_ns) {
-            return status;
-        }
-        int64_t until_ns = pawl__status_may_pass(status)
-                               ? MIN(now_ns + AGAIN_NS, deadline_ns)
-                               : wait_until(claiming, now_ns, deadline_ns);
-        status = PAWL_OK;
-        (void)pawl__watch_wait(&work->engine.watch, generation, until_ns);
-    }
-    return status;
 }
 
 pawl_status pawl_work_claim(pawl_work *work,
@@ -411,9 +297,30 @@ pawl_status pawl_work_claim(pawl_work *work,
     TRY(pawl__work_claim_parse(work, claim, &claiming, reterr));
     TRY(pawl__work_check_thread(work, reterr));
     pawl__calls_enter(&work->engine.calls);
-    pawl_status status = claim_or_wait(work, &claiming, ret_claimed, reterr);
+    pawl_status status = claim_items(work, &claiming, ret_claimed, reterr);
     pawl__calls_leave(&work->engine.calls);
     return status;
+}
+
+pawl_status pawl_work_claim_async(pawl_work *work,
+                                  const pawl_claim *claim,
+                                  pawl_work_claim_done done,
+                                  void *context,
+                                  pawl_error *reterr)
+{
+    NEED(work, reterr);
+    NEED(claim, reterr);
+    NEED(done, reterr);
+    struct work_claiming claiming = { 0 };
+    TRY(pawl__work_claim_parse(work, claim, &claiming, reterr));
+    return pawl__work_waiters_claim(&work->waiters, &claiming, done, context, reterr);
+}
+
+void pawl_work_cancel_claim(pawl_work *work, pawl_work_claim_done done, void *context)
+{
+    if (work != NULL) {
+        pawl__work_waiters_cancel(&work->waiters, done, context);
+    }
 }
 
 void pawl_work_cancel_waits(pawl_work *work)

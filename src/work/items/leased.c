@@ -298,10 +298,21 @@ pawl_status pawl_work_complete_async(pawl_work *work,
     return send_async(work, &call, answer, context, reterr);
 }
 
+pawl_status pawl_work_release_async(pawl_work *work,
+                                    const pawl_lease *lease,
+                                    pawl_work_answer answer,
+                                    void *context,
+                                    pawl_error *reterr)
+{
+    NEED(work, reterr);
+    struct work_leased call = { .command.kind = WORK_RELEASE };
+    TRY(set_lease(lease, &call, reterr));
+    NEED(answer, reterr);
+    return send_async(work, &call, answer, context, reterr);
+}
+
 pawl_status pawl__work_release_async(
     void *work, const pawl_lease *lease, pawl_work_answer answer, void *context, pawl_error *reterr)
 {
-    struct work_leased call = { .command.kind = WORK_RELEASE };
-    TRY(set_lease(lease, &call, reterr));
-    return send_async(work, &call, answer, context, reterr);
+    return pawl_work_release_async(work, lease, answer, context, reterr);
 }

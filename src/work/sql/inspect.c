@@ -126,3 +126,62 @@ pawl_status pawl__work_sql_history(struct work_backend *base,
     return pawl__work_sql_read(
         base, SQL_STEP(WORK_STMT_HISTORY, sql_text(id)), show_event, &walk, reterr);
 }
+
+/* --- changes --- */
+
+static pawl_status read_bounds(void *context, const struct work_columns *row, pawl_error *reterr)
+{
+    struct work_changes_bounds *bounds = context;
+
+    (void)reterr;
+    bounds->floor = (pawl_work_position){ col_count(row, 0), col_count(row, 1) };
+    bounds->end = (pawl_work_position){ col_count(row, 2), col_count(row, 3) };
+    return PAWL_OK;
+}
+
+static pawl_status show_change(void *context, const struct work_columns *row, pawl_error *reterr)
+{
+    const struct work_walk *walk = context;
+    const pawl_work_change change = {
+        .size = sizeof(change),
+        .position = { col_count(row, 0), col_count(row, 1) },
+        .work_item_id = col_text(row, 2),
+        .task_id = col_text(row, 3),
+        .work_type = col_text(row, 4),
+        .from = status_text(col_text(row, 5)),
+        .to = status_text(col_text(row, 6)),
+        .token = col_count(row, 7),
+        .lease_holder = col_text(row, 8),
+        .retry_count = (int32_t)col_int(row, 9),
+        .message = col_text(row, 10),
+        .at_us = col_time(row, 11),
+    };
+
+    (void)reterr;
+    return pawl__work_go_on(walk->visit.change(walk->context, &change));
+}
+
+pawl_status pawl__work_sql_changes(struct work_backend *base,
+                                   const pawl_work_position *after,
+                                   uint64_t limit,
+                                   struct work_changes_bounds *ret_bounds,
+                                   pawl_work_change_visit visit,
+                                   void *context,
+                                   pawl_error *reterr)
+{
+    struct work_sql_backend *sql = pawl__work_sql_of(base);
+    struct work_walk walk = { .visit.change = visit, .context = context };
+    struct work_step steps[] = {
+        SQL_STEP_ALONE(WORK_STMT_CHANGES_BOUNDS),
+        SQL_STEP(WORK_STMT_CHANGES,
+                 sql_int((int64_t)after->transaction),
+                 sql_int((int64_t)after->seq),
+                 sql_limit(limit)),
+    };
+
+    steps[0].on_row = read_bounds;
+    steps[0].context = ret_bounds;
+    steps[1].on_row = show_change;
+    steps[1].context = &walk;
+    return sql->ops->read(sql, steps, COUNT_OF(steps), reterr);
+}

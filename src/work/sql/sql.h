@@ -13,7 +13,7 @@
 /* Statements that both databases have (sql/ENGINE/work/statements). */
 /* clang-format off */
 #define WORK_STATEMENTS(X) \
-    X(BOUNDARY) X(CHECKPOINT_ADD) X(CHECKPOINT_ARCHIVE) X(CHECKPOINT_CROWDED) X(CHECKPOINT_GET) \
+    X(BOUNDARY) X(CHANGES) X(CHANGES_BOUNDS) X(CHECKPOINT_ADD) X(CHECKPOINT_ARCHIVE) X(CHECKPOINT_CROWDED) X(CHECKPOINT_GET) \
     X(CHECKPOINT_ID_LOCK) X(CHECKPOINT_LIST) X(CHECKPOINT_LIST_TYPE) X(CHECKPOINT_NEWEST) \
     X(CHECKPOINT_NEWEST_TYPE) X(CHECKPOINT_REMOVE) X(CHECKPOINT_VERIFIED) X(CHECKPOINT_WALK) \
     X(COMES_AFTER) X(EDGES) X(EDGE_INSERT) X(EVIDENCE_ADD) X(EVIDENCE_RESULT) X(EXPIRED) X(GET) \
@@ -201,6 +201,7 @@ struct work_walk {
     union {
         pawl_checkpoint_growth_visit growth;
         pawl_item_event_visit event;
+        pawl_work_change_visit change;
         pawl_schedule_visit schedule;
         pawl_task_visit task;
         pawl_type_stats_visit type_stats;
@@ -355,6 +356,7 @@ work_orphans_fn pawl__work_sql_orphans;
 work_get_fn pawl__work_sql_get;
 work_list_fn pawl__work_sql_list;
 work_history_fn pawl__work_sql_history;
+work_changes_fn pawl__work_sql_changes;
 work_tasks_fn pawl__work_sql_tasks;
 work_task_insert_fn pawl__work_sql_task_insert;
 work_task_set_fn pawl__work_sql_task_set;
@@ -365,7 +367,8 @@ work_task_read_fn pawl__work_sql_task_read;
     .expired = pawl__work_sql_expired, .unfinished = pawl__work_sql_unfinished,                \
     .boundaries = pawl__work_sql_boundaries, .comes_after = pawl__work_sql_comes_after,        \
     .orphans = pawl__work_sql_orphans, .get = pawl__work_sql_get, .list = pawl__work_sql_list, \
-    .history = pawl__work_sql_history, .tasks = pawl__work_sql_tasks,                          \
+    .history = pawl__work_sql_history, .changes = pawl__work_sql_changes,                      \
+    .tasks = pawl__work_sql_tasks,                                                             \
     .task_insert = pawl__work_sql_task_insert, .task_set = pawl__work_sql_task_set,            \
     .task_read = pawl__work_sql_task_read
 

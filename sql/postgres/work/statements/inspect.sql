@@ -51,3 +51,18 @@ SELECT {waiting_columns} FROM work_waiting WHERE work_item_id = $1;
 -- name: history (t) -> (ittititz)
 SELECT seq, from_status, to_status, token, lease_holder, retry_count, message, at
 FROM work_history WHERE work_item_id = $1 ORDER BY seq;
+
+-- name: changes_bounds -> (iiii)
+-- What was removed, and the newest: the end of all transactions before the oldest one that is open.
+SELECT changes_floor_tx, changes_floor_seq, txid_snapshot_xmin(txid_current_snapshot()) - 1,
+    9223372036854775807 FROM work_counters;
+
+-- name: changes (iii) -> (iitttttititz)
+-- $1 and $2 the position, $3 limit.
+SELECT tx, seq, work_item_id, task_id, coalesce(
+    (SELECT work_type FROM work_items AS i WHERE i.work_item_id = h.work_item_id),
+    (SELECT work_type FROM work_waiting AS w WHERE w.work_item_id = h.work_item_id)),
+    from_status, to_status, token, lease_holder, retry_count, message, at
+FROM work_history AS h
+WHERE (tx, seq) > ($1, $2) AND tx < txid_snapshot_xmin(txid_current_snapshot())
+ORDER BY tx, seq LIMIT $3;

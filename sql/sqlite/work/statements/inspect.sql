@@ -50,3 +50,16 @@ SELECT {waiting_columns} FROM work_waiting WHERE work_item_id = ?1;
 -- name: history
 SELECT seq, from_status, to_status, token, lease_holder, retry_count, message, at
 FROM work_history WHERE work_item_id = ?1 ORDER BY seq;
+
+-- name: changes_bounds
+-- What was removed, and the newest; here a position has no transaction.
+SELECT 0, changes_floor, 0, max(changes_floor, (SELECT coalesce(max(seq), 0) FROM work_history))
+FROM work_counters;
+
+-- name: changes
+-- ?1 and ?2 the position, ?3 limit.
+SELECT 0, seq, work_item_id, task_id, coalesce(
+    (SELECT work_type FROM work_items AS i WHERE i.work_item_id = h.work_item_id),
+    (SELECT work_type FROM work_waiting AS w WHERE w.work_item_id = h.work_item_id)),
+    from_status, to_status, token, lease_holder, retry_count, message, at
+FROM work_history AS h WHERE ?1 >= 0 AND seq > ?2 ORDER BY seq LIMIT ?3;

@@ -1,0 +1,691 @@
+#include "work/items/waiters.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/thread/inside.h"
+#include "work/core/copy.h"
+#include "work/core/internal.h"
+
+enum { WAITERS_MAX = 65536 };
+/* Claims of a round share one walk, so a few too many cost little, and workers that come back together are
+ * served together. */
+enum { ROUND_FIRST = 16, ROUND_FACTOR = 4, ROUND_MAX = 1024 };
+#define AGAIN_NS (250 * NS_PER_MS) /* a store that failed is asked again */
+/* With less, leases that a slow disk is about to grant would be lost; a store that hangs is given up by then. */
+#define LATE_NS (5 * NS_PER_S)
+#define INTERRUPTED_NS (2 * NS_PER_S) /* what an interrupted store has for its answers */
+
+/* Claims with the same filter, and what is known of them all. */
+struct work_queue {
+    struct work_queue *next;
+    size_t claims; /* that point to the filter */
+    size_t parked;
+    size_t asking;
+    size_t window;      /* how many ask in the next round */
+    uint64_t misses;    /* rounds so far in which one found nothing */
+    size_t room;        /* how many more may ask in this one */
+    bool news;          /* something may have become claimable since it asked */
+    bool missed;        /* one of this round found nothing */
+    int64_t due_ns;     /* monotonic: then there is news anyway; INT64_MAX: never */
+    pawl_error failure; /* of the latest round; PAWL_OK: none */
+    struct work_filter filter;
+    pawl_view types[]; /* then their texts, and that of the task */
+};
+
+struct work_waiter {
+    struct work_claiming claiming; /* its filter is the queue's */
+    struct work_waiters *waiters;
+    struct work_queue *queue;
+    struct work_waiter *next; /* among all */
+    struct work_waiter *before;
+    struct work_waiter *chosen; /* the next one that is sent or answered together with this one */
+    pawl_work_claim_done done;
+    void *context;
+    int64_t deadline_ns;
+    int64_t asked_ns;
+    int refs; /* of the list or whoever answers it, and of the committer */
+    bool linked;
+    bool asking; /* the committer has it */
+    bool cancelled;
+    bool waited;     /* nothing was there at once */
+    uint64_t misses; /* of its queue, when it joined */
+    char holder[];
+};
+
+static int64_t now_ns(const struct work_waiters *waiters)
+{
+    return pawl__calls_now_ns(&waiters->work->engine.calls);
+}
+
+/* --- queues --- */
+
+static pawl_view copy_text(pawl_view text, char **at)
+{
+    pawl_view copy = { *at, text.len };
+
+    if (text.len > 0) {
+        memcpy(*at, text.data, text.len);
+    }
+    *at += text.len;
+    return copy;
+}
+
+static struct work_queue *make_queue(const struct work_filter *filter)
+{
+    size_t types_bytes = filter->work_type_count * sizeof(pawl_view);
+    size_t bytes = filter->task_id.len;
+
+    for (size_t i = 0; i < filter->work_type_count; i++) {
+        bytes += filter->work_types[i].len;
+    }
+    struct work_queue *queue = malloc(sizeof(*queue) + types_bytes + bytes);
+    if (queue == NULL) {
+        return NULL;
+    }
+    *queue = (struct work_queue){ .window = ROUND_FIRST, .due_ns = INT64_MAX };
+    char *at = (char *)queue->types + types_bytes;
+    for (size_t i = 0; i < filter->work_type_count; i++) {
+        queue->types[i] = copy_text(filter->work_types[i], &at);
+    }
+    queue->filter = (struct work_filter){ .work_types = queue->types,
+                                          .work_type_count = filter->work_type_count,
+                                          .task_id = copy_text(filter->task_id, &at) };
+    return queue;
+}
+
+static struct work_queue *find_queue_locked(struct work_waiters *waiters,
+                                            const struct work_filter *filter)
+    REQUIRES_LOCK(waiters->lock)
+{
+    struct work_queue *queue = waiters->queues;
+
+    while (queue != NULL && !pawl__work_filter_equal(&queue->filter, filter)) {
+        queue = queue->next;
+    }
+    if (queue == NULL) {
+        queue = make_queue(filter);
+        if (queue != NULL) {
+            queue->next = waiters->queues;
+            waiters->queues = queue;
+        }
+    }
+    return queue;
+}
+
+static void leave_queue_locked(struct work_waiters *waiters, struct work_queue *queue)
+    REQUIRES_LOCK(waiters->lock)
+{
+    struct work_queue **at = &waiters->queues;
+
+    if (--queue->claims > 0) {
+        return;
+    }
+    while (*at != queue) {
+        at = &(*at)->next;
+    }
+    *at = queue->next;
+    free(queue);
+}
+
+/* --- the list of all --- */
+
+static void link_locked(struct work_waiters *waiters, struct work_waiter *waiter)
+    REQUIRES_LOCK(waiters->lock)
+{
+    waiter->linked = true;
+    waiter->before = waiters->last;
+    *(waiters->last == NULL ? &waiters->first : &waiters->last->next) = waiter;
+    waiters->last = waiter;
+    waiters->count++;
+}
+
+static void unlink_locked(struct work_waiters *waiters, struct work_waiter *waiter)
+    REQUIRES_LOCK(waiters->lock)
+{
+    *(waiter->before == NULL ? &waiters->first : &waiter->before->next) = waiter->next;
+    *(waiter->next == NULL ? &waiters->last : &waiter->next->before) = waiter->before;
+    waiter->linked = false;
+    waiter->next = NULL;
+    waiter->queue->parked -= !waiter->asking;
+    waiters->count--;
+}
+
+/* --- the end of a claim --- */
+
+static void on_released(void *context, const pawl_error *outcome)
+{
+    (void)context;
+    (void)outcome; /* if the release failed, the lease expires */
+}
+
+/* Releases items whose claim nobody waits for any more. */
+static void release_claimed(pawl_work *work, const pawl_claimed *claimed)
+{
+    for (size_t i = 0; claimed != NULL && i < claimed->count; i++) {
+        const pawl_lease lease = { claimed->items[i].work_item_id, claimed->items[i].token };
+
+        (void)!pawl_work_release_async(work, &lease, on_released, NULL, NULL);
+    }
+}
+
+static void unref(struct work_waiter *waiter)
+{
+    struct work_waiters *waiters = waiter->waiters;
+
+    pawl__lock(&waiters->lock);
+    bool last = --waiter->refs == 0;
+    if (last) {
+        leave_queue_locked(waiters, waiter->queue);
+    }
+    pawl__unlock(&waiters->lock);
+    if (last) {
+        free(waiter);
+        pawl__calls_leave(&waiters->work->engine.calls); /* closing waits for it */
+    }
+}
+
+/* It is unlinked: nobody else answers it. */
+static void answer(struct work_waiter *waiter, pawl_claimed *claimed, const pawl_error *outcome)
+{
+    struct pawl__inside inside;
+
+    if (claimed != NULL) {
+        claimed->waited = waiter->waited;
+    }
+    if (waiter->claiming.ret_asked_ns != NULL) {
+        *waiter->claiming.ret_asked_ns = waiter->asked_ns;
+    }
+    pawl__inside_enter(&inside, waiter->waiters->work->engine.commit);
+    waiter->done(waiter->context, claimed, outcome);
+    pawl__inside_leave(&inside);
+    unref(waiter);
+}
+
+/* --- asking --- */
+
+static void on_answered(struct pawl__commit_item *item);
+
+static void begin_to_ask_locked(struct work_waiters *waiters, struct work_waiter *waiter)
+    REQUIRES_LOCK(waiters->lock)
+{
+    REQUIRE(waiter->waiters == waiters);
+    waiter->waited |= waiter->misses != waiter->queue->misses;
+    waiters->asking++;
+    waiter->queue->asking++;
+    waiter->asking = true;
+    waiter->refs++;
+    waiter->asked_ns = now_ns(waiters);
+    waiter->claiming.request.item = (struct pawl__commit_item){ .done = on_answered };
+}
+
+/* Starts a round of each queue that has news and none under way: how many claims ask. */
+static size_t open_rounds_locked(struct work_waiters *waiters) REQUIRES_LOCK(waiters->lock)
+{
+    size_t room = 0;
+
+    for (struct work_queue *queue = waiters->queues; queue != NULL; queue = queue->next) {
+        bool asks = queue->news && queue->asking == 0 && queue->parked > 0;
+        queue->room = asks ? MIN(queue->window, queue->parked) : 0;
+        room += queue->room;
+        if (asks) {
+            queue->news = false;
+            queue->missed = false;
+            queue->due_ns = INT64_MAX;
+        }
+    }
+    return room;
+}
+
+/* The claims that ask now, oldest first, for send(). */
+static struct work_waiter *choose_locked(struct work_waiters *waiters) REQUIRES_LOCK(waiters->lock)
+{
+    struct work_waiter *chosen = NULL;
+    struct work_waiter **end = &chosen;
+    size_t room = open_rounds_locked(waiters);
+
+    for (struct work_waiter *at = waiters->first; at != NULL && room > 0; at = at->next) {
+        if (!at->asking && at->queue->room > 0) {
+            room--;
+            at->queue->room--;
+            at->queue->parked--;
+            begin_to_ask_locked(waiters, at);
+            at->chosen = NULL;
+            *end = at;
+            end = &at->chosen;
+        }
+    }
+    return chosen;
+}
+
+static void sleep_until_locked(struct work_waiters *waiters, int64_t at_ns)
+    REQUIRES_LOCK(waiters->lock)
+{
+    if (at_ns < waiters->sleeps_until_ns) {
+        waiters->sleeps_until_ns = at_ns;
+        pawl__cond_signal(&waiters->changed);
+    }
+}
+
+/* Learns from an answer when to ask again. */
+static void note_outcome_locked(struct work_waiters *waiters,
+                                const struct work_claiming *claiming,
+                                struct work_queue *queue) REQUIRES_LOCK(waiters->lock)
+{
+    const pawl_error *outcome = &claiming->request.item.outcome;
+    int64_t in_ns = INT64_MAX;
+
+    queue->failure = (pawl_error)PAWL_ERROR_INIT;
+    if (pawl__status_may_pass(outcome->status)) {
+        queue->failure = *outcome;
+        in_ns = AGAIN_NS;
+    } else if (outcome->status == PAWL_NOT_FOUND && claiming->next_due_ns != INT64_MAX) {
+        in_ns = MAX(claiming->next_due_ns - claiming->now_ns, INT64_C(0));
+    }
+    int64_t from_ns = now_ns(waiters);
+    queue->missed |= outcome->status != PAWL_OK;
+    queue->due_ns = MIN(queue->due_ns, in_ns > INT64_MAX - from_ns ? INT64_MAX : from_ns + in_ns);
+    sleep_until_locked(waiters, queue->due_ns);
+}
+
+static void end_round_locked(struct work_waiters *waiters, struct work_queue *queue)
+    REQUIRES_LOCK(waiters->lock)
+{
+    REQUIRE(waiters->queues != NULL);
+    if (queue->missed) {
+        queue->window = ROUND_FIRST;
+        queue->misses++;
+    } else {
+        queue->window = MIN(queue->window * ROUND_FACTOR, (size_t)ROUND_MAX);
+        queue->news = true; /* there may be more */
+    }
+}
+
+static bool is_over(const struct work_waiter *waiter, int64_t at_ns)
+{
+    return waiter->cancelled || waiter->deadline_ns <= at_ns
+           || (waiter->claiming.claim.wait_ms > 0
+               && atomic_load(&waiter->waiters->work->waits_cancelled));
+}
+
+/* The committer is done with its request. True: the claim ends with that outcome. */
+static bool take_back_locked(struct work_waiters *waiters, struct work_waiter *waiter)
+    REQUIRES_LOCK(waiters->lock)
+{
+    struct work_queue *queue = waiter->queue;
+    pawl_status status = waiter->claiming.request.item.outcome.status;
+
+    waiters->asking--;
+    queue->asking--;
+    waiter->asking = false;
+    note_outcome_locked(waiters, &waiter->claiming, queue);
+    if (queue->asking == 0) {
+        end_round_locked(waiters, queue);
+    }
+    if (!waiter->linked) {
+        return false;
+    }
+    queue->parked++;
+    waiter->waited |= status != PAWL_OK;
+    bool goes_on = status == PAWL_NOT_FOUND || pawl__status_may_pass(status);
+    if (goes_on && !is_over(waiter, now_ns(waiters))) {
+        sleep_until_locked(waiters, waiter->deadline_ns);
+        return false;
+    }
+    unlink_locked(waiters, waiter);
+    return true;
+}
+
+static pawl_error outcome_of(const struct work_waiter *waiter, const pawl_error *stored)
+{
+    pawl_error outcome = *stored;
+    bool cancelled = waiter->cancelled
+                     || (waiter->claiming.claim.wait_ms > 0
+                         && atomic_load(&waiter->waiters->work->waits_cancelled));
+
+    if (outcome.status != PAWL_OK && cancelled) {
+        (void)pawl__fail(&outcome, PAWL_CANCELLED, "cancelled");
+    }
+    return outcome;
+}
+
+static void settle(struct work_waiter *waiter, bool answers, pawl_claimed *claimed)
+{
+    pawl_error outcome = outcome_of(waiter, &waiter->claiming.request.item.outcome);
+    pawl_work *work = waiter->waiters->work;
+
+    if (answers) {
+        pawl__lock(&waiter->waiters->lock);
+        waiter->refs--; /* the committer's; the other one is left */
+        pawl__unlock(&waiter->waiters->lock);
+        answer(waiter, claimed, &outcome);
+    } else {
+        /* Only if their leases are stored for sure: otherwise the token may be another holder's. */
+        release_claimed(work, claimed);
+        pawl_claimed_free(claimed);
+        unref(waiter);
+    }
+}
+
+static void send(struct work_waiter *chosen);
+
+static void come_back(struct work_waiter *waiter, bool next_round)
+{
+    struct work_waiters *waiters = waiter->waiters;
+    pawl_claimed *claimed = STEAL(waiter->claiming.claimed);
+
+    if (waiter->claiming.request.item.outcome.status != PAWL_OK) {
+        pawl_claimed_free(STEAL(claimed));
+    }
+    pawl__lock(&waiters->lock);
+    bool answers = take_back_locked(waiters, waiter);
+    struct work_waiter *chosen = next_round ? choose_locked(waiters) : NULL;
+    pawl__unlock(&waiters->lock);
+    send(chosen); /* first: the next transaction begins while this one is told */
+    settle(waiter, answers, claimed);
+}
+
+/* On the committer's thread, or that of who stops it. */
+static void on_answered(struct pawl__commit_item *item)
+{
+    come_back((struct work_waiter *)((char *)item
+                                     - offsetof(struct work_waiter, claiming.request.item)),
+              true);
+}
+
+/* Hands requests to the committer. One that is refused comes back at once; the thread begins the next round. */
+static void send(struct work_waiter *chosen)
+{
+    while (chosen != NULL) {
+        struct work_waiter *waiter = chosen;
+        pawl_error error = PAWL_ERROR_INIT;
+
+        chosen = waiter->chosen; /* the waiter is gone as soon as it is answered */
+        if (pawl__work_submit_request_async(
+                waiter->waiters->work, &waiter->claiming.request, &error)
+            != PAWL_OK) {
+            waiter->claiming.request.item.outcome = error;
+            come_back(waiter, false);
+        }
+    }
+}
+
+/* --- the thread --- */
+
+/* When the wait is over: of one that the store is carrying out, later. */
+static int64_t ends_at_ns(const struct work_waiters *waiters, const struct work_waiter *waiter)
+{
+    int64_t late_ns = waiter->deadline_ns + waiters->late_ns;
+
+    if (!waiter->asking) {
+        return waiter->deadline_ns;
+    }
+    return waiters->interrupted_ns == 0 ? late_ns
+                                        : MIN(late_ns, waiters->interrupted_ns + INTERRUPTED_NS);
+}
+
+/* Unlinks claims whose time is over; they are linked by `chosen`. */
+static struct work_waiter *end_late_locked(struct work_waiters *waiters, int64_t at_ns)
+    REQUIRES_LOCK(waiters->lock)
+{
+    struct work_waiter *ended = NULL;
+    struct work_waiter **end = &ended;
+    struct work_waiter *next = NULL;
+
+    if (waiters->interrupted_ns == 0 && atomic_load(&waiters->work->engine.interrupted)) {
+        waiters->interrupted_ns = at_ns;
+    }
+    for (struct work_waiter *waiter = waiters->first; waiter != NULL; waiter = next) {
+        next = waiter->next;
+        if (ends_at_ns(waiters, waiter) <= at_ns || (!waiter->asking && is_over(waiter, at_ns))) {
+            unlink_locked(waiters, waiter);
+            waiter->chosen = NULL;
+            *end = waiter;
+            end = &waiter->chosen;
+        } else {
+            waiters->sleeps_until_ns =
+                MIN(waiters->sleeps_until_ns, ends_at_ns(waiters, waiter));
+        }
+    }
+    return ended;
+}
+
+static void note_due_locked(struct work_waiters *waiters, int64_t at_ns)
+    REQUIRES_LOCK(waiters->lock)
+{
+    for (struct work_queue *queue = waiters->queues; queue != NULL; queue = queue->next) {
+        if (queue->due_ns <= at_ns) {
+            queue->news = true;
+            queue->due_ns = INT64_MAX;
+        }
+        waiters->sleeps_until_ns = MIN(waiters->sleeps_until_ns, queue->due_ns);
+    }
+}
+
+/* Why a claim ends that the thread has unlinked. */
+static pawl_error why_it_ends(struct work_waiters *waiters, const struct work_waiter *waiter)
+{
+    pawl_error why = PAWL_ERROR_INIT;
+
+    pawl__lock(&waiters->lock);
+    if (waiter->asking) {
+        (void)pawl__fail(&why,
+                         PAWL_TIMEOUT,
+                         "the store did not answer in time; if it still leases items, they are released");
+    } else if (waiter->queue->failure.status != PAWL_OK) {
+        why = waiter->queue->failure;
+    } else {
+        (void)pawl__fail(&why, PAWL_NOT_FOUND, "nothing to claim");
+    }
+    pawl__unlock(&waiters->lock);
+    return outcome_of(waiter, &why);
+}
+
+static void answer_late(struct work_waiters *waiters, struct work_waiter *ended)
+{
+    while (ended != NULL) {
+        struct work_waiter *waiter = ended;
+        pawl_error why = why_it_ends(waiters, waiter);
+
+        ended = waiter->chosen;
+        answer(waiter, NULL, &why);
+    }
+}
+
+static void run(void *context)
+{
+    struct work_waiters *waiters = context;
+
+    pawl__lock(&waiters->lock);
+    while (!waiters->stopping) {
+        int64_t at_ns = now_ns(waiters);
+
+        waiters->sleeps_until_ns = INT64_MAX;
+        struct work_waiter *ended = end_late_locked(waiters, at_ns);
+        note_due_locked(waiters, at_ns);
+        struct work_waiter *chosen = choose_locked(waiters);
+        if (ended == NULL && chosen == NULL) {
+            (void)pawl__cond_wait_until(
+                &waiters->changed, &waiters->lock, waiters->sleeps_until_ns);
+            continue;
+        }
+        pawl__unlock(&waiters->lock);
+        send(chosen);
+        answer_late(waiters, ended);
+        pawl__lock(&waiters->lock);
+    }
+    pawl__unlock(&waiters->lock);
+}
+
+/* Something was committed, or waits were cancelled. On the watch's thread. */
+static void on_news(void *context)
+{
+    struct work_waiters *waiters = context;
+    const pawl_work *work = waiters->work;
+
+    pawl__lock(&waiters->lock);
+    for (struct work_queue *queue = waiters->queues; queue != NULL; queue = queue->next) {
+        queue->news = true;
+    }
+    if (atomic_load(&work->waits_cancelled) || atomic_load(&work->engine.interrupted)) {
+        sleep_until_locked(waiters, 0);
+    }
+    struct work_waiter *chosen = choose_locked(waiters);
+    pawl__unlock(&waiters->lock);
+    send(chosen);
+}
+
+static pawl_status start_locked(struct work_waiters *waiters, pawl_error *reterr)
+    REQUIRES_LOCK(waiters->lock)
+{
+    struct pawl__watch *watch = &waiters->work->engine.watch;
+
+    if (waiters->thread.started) {
+        return PAWL_OK;
+    }
+    TRY(pawl__watch_outside(watch, reterr));
+    if (waiters->news.watch == NULL) {
+        TRY(pawl__watch_subscribe(watch, &waiters->news, on_news, waiters, reterr));
+    }
+    return pawl__thread_start(&waiters->thread, "pawl-work-wait", run, waiters, reterr);
+}
+
+void pawl__work_waiters_init(struct work_waiters *waiters, pawl_work *work)
+{
+    waiters->work = work;
+    waiters->late_ns = LATE_NS;
+    waiters->sleeps_until_ns = INT64_MAX;
+    pawl__lock_cond_init(&waiters->lock, &waiters->changed);
+    waiters->ready = true;
+}
+
+void pawl__work_waiters_stop(struct work_waiters *waiters)
+{
+    if (!waiters->ready) {
+        return;
+    }
+    pawl__watch_unsubscribe(&waiters->news);
+    pawl__lock(&waiters->lock);
+    waiters->stopping = true;
+    pawl__cond_signal(&waiters->changed);
+    pawl__unlock(&waiters->lock);
+    pawl__thread_join(&waiters->thread);
+}
+
+void pawl__work_waiters_done(struct work_waiters *waiters)
+{
+    if (waiters->ready) {
+        REQUIRE(waiters->first == NULL && waiters->queues == NULL);
+        pawl__lock_cond_done(&waiters->lock, &waiters->changed);
+        waiters->ready = false;
+    }
+}
+
+/* --- claims --- */
+
+static struct work_waiter *make_waiter(struct work_waiters *waiters,
+                                       const struct work_claiming *claiming)
+{
+    pawl_view holder = claiming->claim.holder;
+    struct work_waiter *waiter = malloc(sizeof(*waiter) + holder.len);
+
+    if (waiter != NULL) {
+        char *at = waiter->holder;
+        *waiter = (struct work_waiter){
+            .claiming = *claiming,
+            .waiters = waiters,
+            .deadline_ns = now_ns(waiters) + claiming->claim.wait_ms * NS_PER_MS,
+            .refs = 1,
+        };
+        waiter->claiming.claim.holder = copy_text(holder, &at);
+    }
+    return waiter;
+}
+
+/* True: it asks at once. Otherwise others of its queue wait, and it comes after them. */
+static bool join_locked(struct work_waiters *waiters,
+                        struct work_waiter *waiter,
+                        struct work_queue *queue) REQUIRES_LOCK(waiters->lock)
+{
+    bool waits = waiter->claiming.claim.wait_ms > 0;
+    bool asks = !waits || (queue->parked == 0 && queue->asking == 0);
+
+    waiter->queue = queue;
+    waiter->misses = queue->misses;
+    waiter->claiming.filter = queue->filter;
+    waiter->claiming.claim.work_types = queue->filter.work_types;
+    waiter->claiming.claim.task_id = queue->filter.task_id;
+    queue->claims++;
+    link_locked(waiters, waiter);
+    if (asks) {
+        queue->missed &= queue->asking > 0;
+        begin_to_ask_locked(waiters, waiter);
+    } else {
+        queue->parked++;
+        waiter->waited = queue->asking == 0; /* then the others have found nothing */
+    }
+    sleep_until_locked(waiters, is_over(waiter, INT64_MIN) ? 0 : ends_at_ns(waiters, waiter));
+    return asks;
+}
+
+static pawl_status add_locked(struct work_waiters *waiters,
+                              struct work_waiter *waiter,
+                              const struct work_filter *filter,
+                              bool *ret_asks,
+                              pawl_error *reterr) REQUIRES_LOCK(waiters->lock)
+{
+    if (waiters->count >= WAITERS_MAX) {
+        return pawl__fail(reterr, PAWL_BUSY, "%d claims wait already", (int)WAITERS_MAX);
+    }
+    TRY(start_locked(waiters, reterr));
+    struct work_queue *queue = find_queue_locked(waiters, filter);
+    if (queue == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a claim");
+    }
+    *ret_asks = join_locked(waiters, waiter, queue);
+    return PAWL_OK;
+}
+
+pawl_status pawl__work_waiters_claim(struct work_waiters *waiters,
+                                     const struct work_claiming *claiming,
+                                     pawl_work_claim_done done,
+                                     void *context,
+                                     pawl_error *reterr)
+{
+    struct work_waiter *waiter = make_waiter(waiters, claiming);
+    bool asks = false;
+
+    if (waiter == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a claim");
+    }
+    waiter->done = done;
+    waiter->context = context;
+    pawl__calls_enter(&waiters->work->engine.calls);
+    pawl__lock(&waiters->lock);
+    pawl_status status = add_locked(waiters, waiter, &claiming->filter, &asks, reterr);
+    pawl__unlock(&waiters->lock);
+    if (status != PAWL_OK) {
+        free(waiter);
+        pawl__calls_leave(&waiters->work->engine.calls);
+    } else if (asks) {
+        send(waiter);
+    }
+    return status;
+}
+
+void pawl__work_waiters_cancel(struct work_waiters *waiters,
+                               pawl_work_claim_done done,
+                               void *context)
+{
+    pawl__lock(&waiters->lock);
+    for (struct work_waiter *at = waiters->first; at != NULL; at = at->next) {
+        if (at->done == done && at->context == context) {
+            at->cancelled = true;
+            sleep_until_locked(waiters, 0);
+        }
+    }
+    pawl__unlock(&waiters->lock);
+}
