@@ -478,8 +478,8 @@ typedef struct pawl_change_filter {
     uint32_t statuses;   /* bits 1 << pawl_item_status of what an item became; 0: any */
 } pawl_change_filter;
 
-#define PAWL_CHANGE_FILTER_INIT                                    \
-    {                                                              \
+#define PAWL_CHANGE_FILTER_INIT                                  \
+    {                                                            \
         sizeof(pawl_change_filter), { NULL, 0 }, { NULL, 0 }, 0U \
     }
 
@@ -515,11 +515,12 @@ typedef struct pawl_work_subscription pawl_work_subscription;
 /* Calls notify(context) soon after something has changed; several changes may be one call, and some calls bring
  * nothing new. It runs on a thread of the handle that serves all subscribers: wake somebody and return. Changes of
  * other processes may take a second. */
-PAWL_API PAWL_MUST_USE pawl_status pawl_work_changes_subscribe(pawl_work *work,
-                                                               void (*notify)(void *context),
-                                                               void *context,
-                                                               pawl_work_subscription **ret_subscription,
-                                                               pawl_error *reterr);
+PAWL_API PAWL_MUST_USE pawl_status
+pawl_work_changes_subscribe(pawl_work *work,
+                            void (*notify)(void *context),
+                            void *context,
+                            pawl_work_subscription **ret_subscription,
+                            pawl_error *reterr);
 
 /* After this notify does not run any more, unless it is the caller: then it is the last time. Before
  * pawl_work_close. NULL is fine. */

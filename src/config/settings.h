@@ -57,7 +57,7 @@ enum pawl__setting_type {
     X(SERVER_BODY_MAX, "server.body_max", SIZE, "8MiB", 1024, 64 << 20, NULL, NULL, "Largest body of a request.") \
     X(SERVER_BODIES_MAX, "server.bodies_max", SIZE, "256MiB", 1 << 20, INT64_C(64) << 30, NULL, NULL, "Bodies of all requests together; more are answered 503.") \
     X(SERVER_HEADER_MAX, "server.header_max", SIZE, "32KiB", 4096, 1 << 20, NULL, NULL, "Largest first line and headers of a request.") \
-    X(SERVER_CONNECTIONS_MAX, "server.connections_max", INTEGER, "1024", 2, 100000, NULL, NULL, "Connections at a time; more wait to be accepted.") \
+    X(SERVER_CONNECTIONS_MAX, "server.connections_max", INTEGER, "4096", 2, 100000, NULL, NULL, "Connections at a time; more wait to be accepted.") \
     X(SERVER_PARTITIONS_MAX, "server.partitions_max", INTEGER, "256", 1, 65536, NULL, NULL, "Partitions of all applications together: each has three threads and its numbers in memory.") \
     X(SERVER_IDLE_TIMEOUT, "server.idle_timeout", DURATION, "1m", NS_PER_S, 3600 * NS_PER_S, NULL, NULL, "How long a connection may be silent.") \
     X(SERVER_READ_TIMEOUT, "server.read_timeout", DURATION, "30s", 100 * NS_PER_MS, 3600 * NS_PER_S, NULL, NULL, "How long a request may take to arrive.") \

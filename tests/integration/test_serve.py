@@ -486,7 +486,7 @@ def test_open_files():
     code, _, err = node.end()
     said = json.loads(err.splitlines()[0])
     assert code == 0 and "server.connections_max" in said["msg"], err
-    assert (said["connections_max"], said["lowered_to"], said["open_files"]) == (1024, 100, 200), said
+    assert (said["connections_max"], said["lowered_to"], said["open_files"]) == (4096, 100, 200), said
     few = subprocess.run([PAWL, "serve", *place(), "--listen", "127.0.0.1:0"], env=ENV, cwd=TOP, timeout=WAIT_S,
                          text=True, capture_output=True, check=False, preexec_fn=limits(30, 30))
     assert few.returncode == 2 and "30 files" in few.stderr, few

@@ -1,6 +1,7 @@
 /* Work over HTTP: leases and what becomes of them, once for each store. */
 #include "lib/node_fixture.h"
 
+#include <dirent.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -551,21 +552,104 @@ static void expect_503(int fd, const char *code)
     http_reply_done(&reply);
 }
 
-static void test_so_many_may_wait_and_others_are_answered(void **state)
+static size_t thread_count(void)
 {
-    enum { WAITS = 64 };
-    struct node_fixture *f = *state;
-    int fds[WAITS + 1];
+    size_t count = 0;
+    DIR *tasks = opendir("/proc/self/task");
 
-    make_task(f);
-    for (size_t i = 0; i < COUNT_OF(fds); i++) {
+    assert_non_null(tasks);
+    while (readdir(tasks) != NULL) {
+        count++;
+    }
+    closedir(tasks);
+    return count;
+}
+
+/* Connections that wait for an item each. */
+static void start_waits(struct node_fixture *f, int *fds, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
         fds[i] = http_connect(f->address);
         http_ask_on(fds[i], "POST /v1/work/claims", NULL, WAITING);
     }
+}
+
+static char *many_items(size_t count)
+{
+    struct pawl__buf body = BUF_INIT(1 << 20);
+
+    pawl__buf_add_text(&body, "{\"items\":[");
+    for (size_t i = 0; i < count; i++) {
+        pawl__buf_add_format(
+            &body,
+            "%s{\"work_item_id\":\"i%zu\",\"task_id\":\"t\",\"work_type\":\"mail\"}",
+            i == 0 ? "" : ",",
+            i);
+    }
+    pawl__buf_add_text(&body, "]}");
+    pawl__buf_add_char(&body, '\0');
+    return pawl__buf_steal(&body);
+}
+
+/* The number of the one item that an answer has. */
+static size_t item_of(int fd)
+{
+    struct http_reply reply = http_receive(fd, false);
+    const char *id = strstr(reply.body, "{\"items\":[{\"work_item_id\":\"i");
+
+    assert_int_equal(reply.code, 200);
+    assert_non_null(id);
+    assert_null(strstr(id + strlen("{\"items\":[{\"work_item_id\":"), "work_item_id"));
+    size_t number = strtoul(strstr(id, ":\"i") + 3, NULL, 10);
+    http_reply_done(&reply);
+    return number;
+}
+
+static void test_a_thousand_claims_wait_without_a_thread_each(void **state)
+{
+    enum { WAITS = 1000 };
+    struct node_fixture *f = *state;
+    static int fds[WAITS];
+    static bool seen[WAITS];
+
+    node_stop(f);
+    f->options.http.connections_max = 2 * WAITS;
+    node_start(f);
+    make_task(f);
+    start_waits(f, fds, 1); /* starts what all of them share */
+    assert_true(http_is_silent(fds[0], 50));
+    size_t threads = thread_count();
+    start_waits(f, fds + 1, WAITS - 1);
+    node_expect(f, "POST /v1/work/claims", ADA, 200, "[]"); /* others are answered */
+    node_expect(f, "GET /v1/work/tasks/t", NULL, 200, "pending");
+    assert_true(thread_count() <= threads + 4); /* of readers, for good */
+    char *items = many_items(WAITS);
+    free(node_ask(f, "POST /v1/work/items", items, 201));
+    free(items);
+    memset(seen, 0, sizeof(seen));
+    for (size_t i = 0; i < WAITS; i++) {
+        size_t number = item_of(fds[i]);
+        assert_true(number < WAITS);
+        assert_false(seen[number]);
+        seen[number] = true;
+        close(fds[i]);
+    }
+}
+
+static void test_claims_that_wait_leave_connections_for_others(void **state)
+{
+    enum { CONNECTIONS = 64, KEPT = CONNECTIONS - CONNECTIONS / 8 };
+    struct node_fixture *f = *state;
+    int fds[KEPT + 1];
+
+    node_stop(f);
+    f->options.http.connections_max = CONNECTIONS;
+    node_start(f);
+    make_task(f);
+    start_waits(f, fds, COUNT_OF(fds));
     size_t refused = first_answered(fds, COUNT_OF(fds));
     expect_503(fds[refused], "BUSY");
-    node_expect(f, "GET /v1/work/tasks/t", NULL, 200, "pending");
-    node_expect(f, "POST /v1/work/claims", ADA, 200, "[]");
+    node_expect(f, "GET /livez", NULL, 200, "");
     node_stop(f); /* and whoever waits is told */
     for (size_t i = 0; i < COUNT_OF(fds); i++) {
         if (i != refused) {
@@ -646,7 +730,8 @@ int main(int argc, char **argv)
         node_test(test_a_wait_ends_with_nothing),
         node_test(test_a_wait_is_cut_before_there_would_be_no_answer),
         node_test(test_many_connections_complete_at_the_same_time),
-        node_test(test_so_many_may_wait_and_others_are_answered),
+        node_test(test_a_thousand_claims_wait_without_a_thread_each),
+        node_test(test_claims_that_wait_leave_connections_for_others),
         node_test(test_what_is_claimed_for_somebody_who_left_is_given_back),
         node_test(test_a_client_that_closes_its_side_gets_what_is_there),
     };

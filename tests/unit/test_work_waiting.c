@@ -403,7 +403,8 @@ static void test_a_claim_that_is_wrong_is_refused(void **state)
     assert_status(
         pawl_work_claim_async(f->work, NULL, on_done, NULL, &f->err), PAWL_INVALID, &f->err);
     assert_message(&f->err, "claim: is NULL");
-    assert_status(pawl_work_claim_async(f->work, &claim, NULL, NULL, &f->err), PAWL_INVALID, &f->err);
+    assert_status(
+        pawl_work_claim_async(f->work, &claim, NULL, NULL, &f->err), PAWL_INVALID, &f->err);
     assert_message(&f->err, "done: is NULL");
     assert_status(
         pawl_work_claim_async(f->work, &claim, on_done, &waiting, &f->err), PAWL_INVALID, &f->err);
@@ -430,8 +431,7 @@ static void test_without_memory_a_claim_is_refused_and_leaves_nothing(void **sta
     claim.work_types = types;
     claim.work_type_count = 1;
     claim.wait_ms = PATIENCE_MS;
-    FAULT_WALK(walk)
-    {
+    FAULT_WALK (walk) {
         pawl_status status = pawl_work_claim_async(f->work, &claim, on_done, &waiting, &f->err);
         assert_int_equal(status, fault_fired() ? PAWL_NOMEM : PAWL_OK);
         accepted += status == PAWL_OK;

@@ -224,6 +224,7 @@ static pawl_status serve(const struct pawl__cli_run *run,
     options.http.tls_key = key;
 
     TRY(fit_connections(&options.http.connections_max, reterr));
+    options.http.streams_max = options.http.connections_max / 2; /* half is for questions */
     TRY(pawl__serve_node_open(&options, &node, reterr));
     pawl_status status = say(run, node, location, certificate == NULL ? "http" : "https", reterr);
     if (status == PAWL_OK) {

@@ -464,8 +464,9 @@ static void remove_socket(const struct pawl__http *http)
 static int64_t look_after(void *context, int64_t now_ns)
 {
     int64_t late_ns = pawl__http_give_up_late(context, now_ns);
+    int64_t looks_ns = pawl__http_notice_leaving(context, now_ns);
 
-    return MIN(late_ns, pawl__http_streams_ask_again(context, now_ns));
+    return MIN(MIN(late_ns, looks_ns), pawl__http_streams_ask_again(context, now_ns));
 }
 
 static pawl_status start_parts(struct pawl__http *http, pawl_error *reterr)
@@ -475,6 +476,7 @@ static pawl_status start_parts(struct pawl__http *http, pawl_error *reterr)
     if (http->options.metrics != NULL) {
         TRY(pawl__http_metrics_new(http->options.metrics, &http->routes, &http->metrics, reterr));
     }
+    http->looks_ns = INT64_MAX;
     http->watch.also = look_after;
     http->watch.context = http;
     TRY(pawl__http_watch_start(&http->watch, &http->options, reterr));

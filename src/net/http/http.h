@@ -187,6 +187,13 @@ bool pawl__http_is_gone(struct pawl__http_request *request);
  * resumed yet. */
 bool pawl__http_has_left(struct pawl__http_request *request);
 
+/* With a request that is kept: calls leaving(context) within about two seconds of the client closing its side, and
+ * every two seconds after that, until the request is resumed or `leaving` is set to NULL. With a lock of the server held: it must not call the
+ * server, nor wait. */
+void pawl__http_watch_leaving(struct pawl__http_request *request,
+                              void (*leaving)(void *context),
+                              void *context);
+
 /* From any thread. `finish` runs on a thread of the server's and must answer; it runs exactly once,
  * also when the connection is gone and the answer goes nowhere: then here. */
 void pawl__http_resume(struct pawl__http_request *request,

@@ -113,6 +113,7 @@ struct pawl__http {
     bool forced;                             /* nothing is kept any more */
     struct pawl__http_request *kept;         /* suspended */
     size_t kept_count;                       /* those too whose handler is not back yet */
+    int64_t looks_ns;                        /* when clients are looked for that have left */
     struct pawl__http_stream *quiet_streams; /* suspended until they are woken */
     size_t stream_count;
     atomic_uint refs;         /* the owner and every request: the last one frees it */
@@ -190,8 +191,10 @@ struct pawl__http_request {
     bool suspended; /* and in http->kept */
     bool was_suspended;
     bool resumed;
-    bool gone;            /* nobody waits for an answer any more */
-    int64_t answer_by_ns; /* of one that is kept */
+    bool gone;                      /* nobody waits for an answer any more */
+    int64_t answer_by_ns;           /* of one that is kept */
+    void (*leaving)(void *context); /* of one that is kept; NULL: nobody wants to know */
+    void *leaving_context;
     pawl__http_handler *finish;
     void *finish_context;
     struct pawl__http_request *next_kept;
@@ -231,6 +234,9 @@ void pawl__http_finish(struct pawl__http_request *request);
 
 /* Answers what is kept with 503 and resumes it; from here on nothing is kept. */
 void pawl__http_give_up(struct pawl__http *http);
+
+/* Tells those who watch for it which clients have left; when to look again. */
+int64_t pawl__http_notice_leaving(struct pawl__http *http, int64_t now_ns);
 
 /* Answers what is kept for too long with 504; when the next one is late. */
 int64_t pawl__http_give_up_late(struct pawl__http *http, int64_t now_ns);

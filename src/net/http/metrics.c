@@ -8,7 +8,7 @@
 #include "base/core/macros.h"
 #include "net/http/internal.h"
 
-enum { CODES = 23, METHODS = 7 };
+enum { CODES = 24, METHODS = 7 };
 
 struct http_metrics {
     const struct pawl__http_routes *routes;
@@ -23,8 +23,8 @@ struct http_metrics {
 static const char *const methods[METHODS] = { "GET",   "HEAD",   "POST", "PUT",
                                               "PATCH", "DELETE", "other" };
 /* Those that we send; a slot each. */
-static const unsigned codes[CODES] = { 200, 201, 202, 204, 400, 401, 403, 404, 405, 409, 411, 413,
-                                       414, 415, 421, 422, 431, 500, 501, 502, 503, 504, 507 };
+static const unsigned codes[CODES] = { 200, 201, 202, 204, 400, 401, 403, 404, 405, 409, 410, 411,
+                                       413, 414, 415, 421, 422, 431, 500, 501, 502, 503, 504, 507 };
 
 static const double buckets[] = { 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
                                   0.1,    0.25,  0.5,    1,     2.5,  5,     10 };

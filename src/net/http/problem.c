@@ -66,6 +66,9 @@ const struct pawl__http_problem pawl__http_method_not_allowed = {
 const struct pawl__http_problem pawl__http_lease_lost = {
     409, "LEASE_LOST", "the lease is lost", false
 };
+const struct pawl__http_problem pawl__http_gone = {
+    410, "GONE", "what comes next was removed", false
+};
 const struct pawl__http_problem pawl__http_length_required = {
     411, "LENGTH_REQUIRED", "the request needs a body", false
 };

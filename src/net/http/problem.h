@@ -32,7 +32,8 @@ extern const struct pawl__http_problem pawl__http_wrong_scope;        /* 403 */
 extern const struct pawl__http_problem pawl__http_wrong_origin;       /* 403 */
 extern const struct pawl__http_problem pawl__http_method_not_allowed; /* 405 */
 extern const struct pawl__http_problem
-    pawl__http_lease_lost; /* 409: the client's own, not a node's */
+    pawl__http_lease_lost;                              /* 409: the client's own, not a node's */
+extern const struct pawl__http_problem pawl__http_gone; /* 410 */
 extern const struct pawl__http_problem pawl__http_length_required;   /* 411 */
 extern const struct pawl__http_problem pawl__http_too_large;         /* 413 */
 extern const struct pawl__http_problem pawl__http_target_too_long;   /* 414 */

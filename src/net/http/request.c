@@ -7,7 +7,8 @@
 #include "base/log/log.h"
 #include "net/http/internal.h"
 
-enum { TARGET_SHOWN_MAX = 200 };
+enum { TARGET_SHOWN_MAX = 200, LOOK_AT_ONCE = 256 };
+#define LOOK_NS (2 * NS_PER_S) /* between two looks at who has left */
 
 /* --- life --- */
 
@@ -341,6 +342,75 @@ bool pawl__http_has_left(struct pawl__http_request *request)
     }
     pawl__unlock(&http->lock);
     return left;
+}
+
+void pawl__http_watch_leaving(struct pawl__http_request *request,
+                              void (*leaving)(void *context),
+                              void *context)
+{
+    struct pawl__http *http = request->http;
+
+    pawl__lock(&http->lock);
+    REQUIRE(request->kept && !request->resumed);
+    request->leaving = leaving;
+    request->leaving_context = context;
+    bool first = http->looks_ns == INT64_MAX;
+    if (first) {
+        http->looks_ns = pawl__monotonic_ns(http->options.clock) + LOOK_NS;
+    }
+    int64_t looks_ns = http->looks_ns;
+    pawl__unlock(&http->lock);
+    if (first) {
+        pawl__http_watch_by(&http->watch, looks_ns);
+    }
+}
+
+struct leaving {
+    struct pollfd sockets[LOOK_AT_ONCE];
+    struct pawl__http_request *requests[LOOK_AT_ONCE];
+    nfds_t count;
+};
+
+static void tell_leaving_locked(struct pawl__http *http, struct leaving *leaving)
+    REQUIRES_LOCK(http->lock)
+{
+    int left = poll(leaving->sockets, leaving->count, 0);
+
+    for (size_t i = 0; i < leaving->count && left > 0; i++) {
+        struct pawl__http_request *request = leaving->requests[i];
+
+        REQUIRE(request->http == http);
+        if (leaving->sockets[i].revents != 0) {
+            request->leaving(request->leaving_context);
+        }
+    }
+    leaving->count = 0;
+}
+
+/* A connection that is suspended is not looked at by libmicrohttpd, and its socket stays open. */
+int64_t pawl__http_notice_leaving(struct pawl__http *http, int64_t now_ns)
+{
+    struct leaving leaving = { .count = 0 };
+
+    pawl__lock(&http->lock);
+    for (struct pawl__http_request *at = http->kept; at != NULL && http->looks_ns <= now_ns;
+         at = at->next_kept) {
+        if (at->leaving == NULL || at->conn == NULL) {
+            continue;
+        }
+        leaving.sockets[leaving.count] = (struct pollfd){ .fd = at->conn->fd, .events = POLLRDHUP };
+        leaving.requests[leaving.count++] = at;
+        if (leaving.count == LOOK_AT_ONCE) {
+            tell_leaving_locked(http, &leaving);
+        }
+    }
+    tell_leaving_locked(http, &leaving);
+    if (http->looks_ns <= now_ns) {
+        http->looks_ns = http->kept_count > 0 ? now_ns + LOOK_NS : INT64_MAX;
+    }
+    int64_t next_ns = http->looks_ns;
+    pawl__unlock(&http->lock);
+    return next_ns;
 }
 
 static void link_locked(struct pawl__http *http, struct pawl__http_request *request)

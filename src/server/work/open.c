@@ -30,8 +30,8 @@ struct node_work {
     char *location;     /* NULL: this node has no work store */
     pawl_work_options options;
     uint32_t wait_ms_max;
-    struct node_waits *waits;
     struct node_maintenance *maintenance; /* NULL: off */
+    struct node_changes *changes;
     struct node_probe *probe;
     struct pawl__series *up;
     struct pawl__clock *clock; /* of deadlines and waits, so one that runs */
@@ -116,7 +116,7 @@ static pawl_status init(struct node_work *work,
     work->ready = true;
     TRY(pawl__metrics_register(metrics, &up_def, &up, reterr));
     TRY(pawl__metric_series(up, NULL, &work->up, reterr));
-    TRY(pawl__serve_waits_new(&work->waits, reterr));
+    TRY(pawl__serve_changes_new(work, work->clock, &work->changes, reterr));
     if (options->work == NULL) {
         return PAWL_OK;
     }
@@ -159,18 +159,9 @@ void pawl__serve_work_cancel_waits(struct node_work *work)
     pawl_work *store = atomic_load(&work->store);
     pawl__unlock(&work->lock);
     pawl__serve_probe_cancel(work->probe);
-    pawl__serve_waits_stop(work->waits);
     if (store != NULL) {
         pawl_work_cancel_waits(store);
     }
-}
-
-bool pawl__serve_work_is_stopping(struct node_work *work)
-{
-    pawl__lock(&work->lock);
-    bool stopping = work->stopping;
-    pawl__unlock(&work->lock);
-    return stopping;
 }
 
 void pawl__serve_work_interrupt(struct node_work *work)
@@ -185,7 +176,7 @@ static pawl_status stop_threads(struct node_work *work, int64_t wait_ms, pawl_er
 {
     int64_t deadline_ns = pawl__monotonic_ns(work->clock) + wait_ms * NS_PER_MS;
 
-    TRY(pawl__serve_waits_stop_until(work->waits, deadline_ns, reterr));
+    TRY(pawl__serve_changes_stop(work->changes, deadline_ns, reterr));
     TRY(pawl__serve_maintenance_stop(work->maintenance, deadline_ns, reterr));
     return pawl__serve_probe_stop(work->probe, deadline_ns, reterr);
 }
@@ -204,7 +195,7 @@ pawl_status pawl__serve_work_close(struct node_work *work, pawl_error *reterr)
     if (status != PAWL_OK) {
         return status;
     }
-    pawl__serve_waits_free(work->waits);
+    pawl__serve_changes_free(work->changes);
     pawl__serve_maintenance_free(work->maintenance);
     pawl__serve_probe_free(work->probe);
     pawl_work_close(store);
@@ -223,19 +214,14 @@ pawl_work *pawl__serve_work_open_one(struct node_work *work)
     return atomic_load(&work->store);
 }
 
-int64_t pawl__serve_work_now_ms(const struct node_work *work)
+struct node_changes *pawl__serve_work_changes_of(struct node_work *work)
 {
-    return pawl__monotonic_ns(work->clock) / NS_PER_MS;
+    return work->changes;
 }
 
 uint32_t pawl__serve_work_wait_ms_max(const struct node_work *work)
 {
     return work->wait_ms_max;
-}
-
-bool pawl__serve_work_wait(struct node_work *work, void (*run)(void *context), void *context)
-{
-    return pawl__serve_waits_run(work->waits, run, context);
 }
 
 /* Waits until `busy` is false. False: it is still true after `ms_max`. */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/core/macros.h"
+#include "net/http/events.h"
 #include "server/work/records.h"
 #include "server/work/work.h"
 
@@ -212,6 +213,16 @@ static const struct pawl__serve_route routes[] = {
       .answers = ANSWERS({ .code = 200, .record = &pawl__serve_recovery_record }),
       .problems = "NOT_FOUND",
       .handle = pawl__serve_work_recovery },
+    { ROUTE(GET, "/v1/work/changes", "workChanges", "Follows the changes of items"),
+      .scope = PAWL__SCOPE_READ,
+      .lane = LANE_IMMEDIATE,
+      .about =
+          "Server-sent events, one per change; the header Last-Event-ID resumes after that one.",
+      .parameters = &pawl__serve_change_list_record,
+      .answers = ANSWERS({ .code = 200, .type = HTTP_EVENTS, .record = &pawl__work_change_record }),
+      .problems = "NOT_FOUND GONE",
+      .state_size = sizeof(struct changes_start),
+      .begin = pawl__serve_work_changes },
     { ROUTE(GET, "/v1/work/stats", "workStats", "Shows counts and health"),
       READS,
       .answers = ANSWERS({ .code = 200, .record = &pawl__serve_stats_record }),

@@ -60,6 +60,24 @@ static const struct pawl__field item_list_fields[] = {
 const struct pawl__record pawl__serve_item_list_record =
     RECORD_FROM("ItemList", struct item_list, item_list_fields, &item_list_start);
 
+static const struct pawl__field change_list_fields[] = {
+    { FIELD(struct change_list, from, FIELD_TEXT),
+      .max = PAWL_WORK_POSITION_SIZE,
+      .about =
+          "`end`: what changes from now on; `start`: all that is kept; or the id of an event." },
+    { FIELD(struct change_list, status, FIELD_TEXT),
+      .max = PAWL_WORK_NAME_BYTES_MAX,
+      .about = "Changes to this status alone; several with commas." },
+    { FIELD(struct change_list, task, FIELD_TEXT),
+      .max = PAWL_WORK_NAME_BYTES_MAX,
+      .about = "Changes of this task's items alone." },
+    { FIELD(struct change_list, type, FIELD_TEXT),
+      .max = PAWL_WORK_NAME_BYTES_MAX,
+      .about = "Changes of items of this work type alone." },
+};
+const struct pawl__record pawl__serve_change_list_record =
+    RECORD("ChangeList", struct change_list, change_list_fields);
+
 static const struct checkpoint_list checkpoint_list_start = { .limit = PAGE_LIMIT_DEFAULT,
                                                               .type = FIELD_ENUM_NONE };
 static const struct pawl__field checkpoint_list_fields[] = {

@@ -31,6 +31,12 @@ struct item_list {
     pawl_view task;
     pawl_view type;
 };
+struct change_list {
+    pawl_view from;
+    pawl_view status;
+    pawl_view task;
+    pawl_view type;
+};
 struct checkpoint_list {
     pawl_view task;
     uint64_t from;
@@ -45,6 +51,7 @@ extern const struct pawl__record pawl__serve_item_path_record;
 extern const struct pawl__record pawl__serve_task_path_record;
 extern const struct pawl__record pawl__serve_task_list_record;
 extern const struct pawl__record pawl__serve_item_list_record;
+extern const struct pawl__record pawl__serve_change_list_record;
 extern const struct pawl__record pawl__serve_checkpoint_list_record;
 extern const struct pawl__record pawl__serve_checkpoint_latest_record;
 

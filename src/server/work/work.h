@@ -19,7 +19,6 @@ PAWL_MUST_USE pawl_status pawl__serve_work_new(const struct pawl__serve_options 
 
 /* Ends all waiting for items, now and in future. Call it before waiting for the requests that wait. */
 void pawl__serve_work_cancel_waits(struct node_work *work);
-bool pawl__serve_work_is_stopping(struct node_work *work); /* that was called */
 
 /* Makes calls of the store return soon, whatever it does; it cannot be used after that. NULL is fine. */
 void pawl__serve_work_interrupt(struct node_work *work);
@@ -40,16 +39,8 @@ PAWL_MUST_USE pawl_status pawl__serve_work_find(struct node_work *work,
 /* The store if it is open, else NULL. Does not wait. */
 pawl_work *pawl__serve_work_open_one(struct node_work *work);
 
-/* The monotonic clock of the node. */
-int64_t pawl__serve_work_now_ms(const struct node_work *work);
-
 /* The longest time a claim may wait so that its answer is still in time. */
 uint32_t pawl__serve_work_wait_ms_max(const struct node_work *work);
-
-/* Calls `run` on a thread of its own, where it may wait long. False: too many wait, or the node stops. */
-PAWL_MUST_USE bool pawl__serve_work_wait(struct node_work *work,
-                                         void (*run)(void *context),
-                                         void *context);
 
 /* The metrics of the store, malloc'ed. NULL: no store, it cannot be read, or another request has been reading
  * them for long; pawl_work_up is then 0. May take as long as the store does, for one request at a time. */
@@ -79,21 +70,27 @@ void pawl__serve_maintenance_free(
     struct node_maintenance *maintenance); /* after stop; NULL is fine */
 DEFINE_AUTO(struct node_maintenance *, pawl__serve_maintenance_free)
 
-/* --- threads for claims that wait (waits.c) --- */
+/* --- the feed of changes, and the thread that reads it for all followers (changes.c) --- */
 
-enum { NODE_WAITS_MAX = 64 };
-struct node_waits;
+struct node_changes;
 
-PAWL_MUST_USE pawl_status pawl__serve_waits_new(struct node_waits **ret_waits, pawl_error *reterr);
-PAWL_MUST_USE bool pawl__serve_waits_run(struct node_waits *waits,
-                                         void (*run)(void *context),
-                                         void *context);
-void pawl__serve_waits_stop(struct node_waits *waits); /* starts no more */
-/* TIMEOUT: one of them does not return; call it again. NULL is fine. */
-PAWL_MUST_USE pawl_status pawl__serve_waits_stop_until(struct node_waits *waits,
-                                                       int64_t deadline_ns,
-                                                       pawl_error *reterr);
-void pawl__serve_waits_free(struct node_waits *waits); /* after stop_until; NULL is fine */
+PAWL_MUST_USE pawl_status pawl__serve_changes_new(struct node_work *work,
+                                                  struct pawl__clock *clock,
+                                                  struct node_changes **ret_changes,
+                                                  pawl_error *reterr);
+/* When no follower is left. TIMEOUT: the store does not return; call it again. NULL is fine. */
+PAWL_MUST_USE pawl_status pawl__serve_changes_stop(struct node_changes *changes,
+                                                   int64_t deadline_ns,
+                                                   pawl_error *reterr);
+void pawl__serve_changes_free(struct node_changes *changes); /* after stop; NULL is fine */
+
+/* Where a request begins in the feed: the state of its call. */
+struct changes_start {
+    bool at_end; /* else after this: */
+    pawl_work_position at;
+};
+
+struct node_changes *pawl__serve_work_changes_of(struct node_work *work); /* (open.c) */
 
 /* --- routes --- */
 
@@ -110,6 +107,7 @@ void pawl__serve_work_status(struct pawl__serve_call *call,
                              pawl_item_status status);
 
 pawl__serve_handler pawl__serve_work_claim;     /* claims.c */
+pawl__serve_handler pawl__serve_work_changes;   /* changes.c */
 pawl__serve_handler pawl__serve_work_heartbeat; /* leases.c */
 pawl__serve_handler pawl__serve_work_complete;
 pawl__serve_handler pawl__serve_work_fail;

@@ -142,7 +142,8 @@ struct work_claiming {
     pawl_claimed *claimed; /* answer; NULL: none */
     int64_t next_due_ns;   /* answer: when to ask again, on the store's clock; INT64_MAX: never */
     int64_t now_ns;        /* answer: what that clock said */
-    int64_t *ret_asked_ns; /* of one that waits: set to when the store was asked; NULL: nobody asks */
+    int64_t
+        *ret_asked_ns; /* of one that waits: set to when the store was asked; NULL: nobody asks */
 };
 
 /* A call with a token. */

@@ -20,7 +20,8 @@ struct pawl_work {
     struct work_waiters waiters;
     struct pawl__watch changes; /* changes with each commit while somebody follows */
     atomic_uint followers;      /* subscriptions to it */
-    struct pawl__watch_subscriber elsewhere; /* of engine.watch, which knows of other processes' commits */
+    struct pawl__watch_subscriber
+        elsewhere; /* of engine.watch, which knows of other processes' commits */
 };
 
 /* pawl_work_open on a given clock and boot: of a test, or a simulation. NULL: the real clock. */

@@ -391,9 +391,9 @@ static void come_back(struct work_waiter *waiter, bool next_round)
 /* On the committer's thread, or that of who stops it. */
 static void on_answered(struct pawl__commit_item *item)
 {
-    come_back((struct work_waiter *)((char *)item
-                                     - offsetof(struct work_waiter, claiming.request.item)),
-              true);
+    come_back(
+        (struct work_waiter *)((char *)item - offsetof(struct work_waiter, claiming.request.item)),
+        true);
 }
 
 /* Hands requests to the committer. One that is refused comes back at once; the thread begins the next round. */
@@ -446,8 +446,7 @@ static struct work_waiter *end_late_locked(struct work_waiters *waiters, int64_t
             *end = waiter;
             end = &waiter->chosen;
         } else {
-            waiters->sleeps_until_ns =
-                MIN(waiters->sleeps_until_ns, ends_at_ns(waiters, waiter));
+            waiters->sleeps_until_ns = MIN(waiters->sleeps_until_ns, ends_at_ns(waiters, waiter));
         }
     }
     return ended;
@@ -472,9 +471,10 @@ static pawl_error why_it_ends(struct work_waiters *waiters, const struct work_wa
 
     pawl__lock(&waiters->lock);
     if (waiter->asking) {
-        (void)pawl__fail(&why,
-                         PAWL_TIMEOUT,
-                         "the store did not answer in time; if it still leases items, they are released");
+        (void)pawl__fail(
+            &why,
+            PAWL_TIMEOUT,
+            "the store did not answer in time; if it still leases items, they are released");
     } else if (waiter->queue->failure.status != PAWL_OK) {
         why = waiter->queue->failure;
     } else {

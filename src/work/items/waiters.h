@@ -32,14 +32,15 @@ struct work_waiters {
     bool stopping;
     int64_t sleeps_until_ns; /* the thread looks at times again by then */
     size_t count;
-    size_t asking; /* requests that the committer has */
+    size_t asking;             /* requests that the committer has */
     struct work_waiter *first; /* oldest first */
     struct work_waiter *last;
     struct work_queue *queues;
     int64_t interrupted_ns; /* when that was noticed; 0: it was not */
 
     pawl_work *work;
-    int64_t late_ns; /* how much longer than its own time a claim waits for a store that is carrying it out */
+    int64_t
+        late_ns; /* how much longer than its own time a claim waits for a store that is carrying it out */
     struct pawl__watch_subscriber news;
     struct pawl__thread thread; /* started with the first claim, as the subscription */
 };
@@ -59,6 +60,8 @@ PAWL_MUST_USE pawl_status pawl__work_waiters_claim(struct work_waiters *waiters,
                                                    pawl_error *reterr);
 
 /* Ends the waits that were given this function and context. */
-void pawl__work_waiters_cancel(struct work_waiters *waiters, pawl_work_claim_done done, void *context);
+void pawl__work_waiters_cancel(struct work_waiters *waiters,
+                               pawl_work_claim_done done,
+                               void *context);
 
 #endif

@@ -368,9 +368,8 @@ work_task_read_fn pawl__work_sql_task_read;
     .boundaries = pawl__work_sql_boundaries, .comes_after = pawl__work_sql_comes_after,        \
     .orphans = pawl__work_sql_orphans, .get = pawl__work_sql_get, .list = pawl__work_sql_list, \
     .history = pawl__work_sql_history, .changes = pawl__work_sql_changes,                      \
-    .tasks = pawl__work_sql_tasks,                                                             \
-    .task_insert = pawl__work_sql_task_insert, .task_set = pawl__work_sql_task_set,            \
-    .task_read = pawl__work_sql_task_read
+    .tasks = pawl__work_sql_tasks, .task_insert = pawl__work_sql_task_insert,                  \
+    .task_set = pawl__work_sql_task_set, .task_read = pawl__work_sql_task_read
 
 extern const struct work_checkpoint_ops pawl__work_sql_checkpoints;
 extern const struct work_key_ops pawl__work_sql_keys;
