@@ -33,7 +33,11 @@ enum delivery_admission pawl__delivery_admit(const struct delivery_question *que
     if (question->sink_asked && question->known.found) {
         return known_with(question, &question->known.payload_hash);
     }
-    return DELIVERY_ADMIT;
+    /* Whatever it was in conflict with may be lost with an older sink; the conflict itself is kept longer. */
+    if (question->may_be_older && !question->conflict_asked) {
+        return DELIVERY_ASK_CONFLICT;
+    }
+    return question->conflict_known ? DELIVERY_DUPLICATE : DELIVERY_ADMIT;
 }
 
 /* --- the batch itself --- */

@@ -124,6 +124,15 @@ pawl_status pawl__delivery_position_appended(struct delivery_position *position,
     return observe(position, place->sequence, place->sequence, reterr);
 }
 
+pawl_status pawl__delivery_position_held(struct delivery_position *position,
+                                         delivery_lsn lsn,
+                                         const struct delivery_place *place,
+                                         pawl_error *reterr)
+{
+    return is_of_this_stream(position, place) ? add_to_spans(position, lsn, place->sequence, reterr)
+                                              : PAWL_OK;
+}
+
 pawl_status pawl__delivery_position_duplicate(struct delivery_position *position,
                                               delivery_lsn lsn,
                                               const struct delivery_place *place,
@@ -140,6 +149,7 @@ pawl_status pawl__delivery_position_duplicate(struct delivery_position *position
             break;
         }
     }
+    add_anchor(position, place);
     return observe(position, place->sequence, place->sequence, reterr);
 }
 
@@ -149,6 +159,12 @@ void pawl__delivery_position_exception(struct delivery_position *position,
     if (is_of_this_stream(position, place)) {
         position->exception_low = MIN(position->exception_low, place->sequence);
     }
+}
+
+bool pawl__delivery_position_may_know(const struct delivery_position *position,
+                                      const struct delivery_place *place)
+{
+    return place->sequence <= MAX(position->seen.watermark, position->doubt_to);
 }
 
 uint64_t pawl__delivery_position_floor(const struct delivery_position *position)

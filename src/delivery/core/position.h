@@ -33,6 +33,8 @@ struct delivery_position {
     int64_t created_ns; /* of the stream; 0: not known yet */
     struct pawl__cursor seen;
     uint64_t exception_low; /* the lowest place of an exception; UINT64_MAX: none */
+    uint64_t
+        doubt_to; /* places up to here may hold what was read before the server lost its tail */
     bool crowded; /* too many holes to note another: settle some, see source.h, may_skip */
 
     struct delivery_span *spans; /* ascending */
@@ -63,6 +65,13 @@ PAWL_MUST_USE pawl_status pawl__delivery_position_appended(struct delivery_posit
                                                            const struct delivery_place *place,
                                                            pawl_error *reterr);
 
+/* The same for an entry that was read before the stream lost its tail: its place is somebody else's now and not seen,
+ * but as long as it is not applied, the cursor row stays below it. */
+PAWL_MUST_USE pawl_status pawl__delivery_position_held(struct delivery_position *position,
+                                                       delivery_lsn lsn,
+                                                       const struct delivery_place *place,
+                                                       pawl_error *reterr);
+
 /* A message turned out to be a duplicate of what is under `lsn` (0: in the sink). Its place is settled when that
  * is. */
 PAWL_MUST_USE pawl_status pawl__delivery_position_duplicate(struct delivery_position *position,
@@ -73,6 +82,10 @@ PAWL_MUST_USE pawl_status pawl__delivery_position_duplicate(struct delivery_posi
 /* An entry at this place is an exception now. */
 void pawl__delivery_position_exception(struct delivery_position *position,
                                        const struct delivery_place *place);
+
+/* True when a message at this place may have been seen before, so that the WAL's silence about it is not enough. */
+bool pawl__delivery_position_may_know(const struct delivery_position *position,
+                                      const struct delivery_place *place);
 
 uint64_t pawl__delivery_position_floor(const struct delivery_position *position);
 

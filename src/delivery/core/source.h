@@ -44,7 +44,8 @@ struct delivery_stream_state {
 struct delivery_source_ops {
     /* What is there, up to the limits. PAWL_OK with 0 messages: nothing now. UNAVAILABLE, TIMEOUT: the
      * connection is gone, and so may be a part of what was sent; the pipeline checks the stream before it
-     * fetches again. */
+     * fetches again. A reconnection that a client library makes by itself fails one fetch as well: a server that
+     * lost its tail was restarted, and what it gave out before must be looked at before it gives out more. */
     pawl_status (*fetch)(struct delivery_source *source,
                          const struct delivery_fetch *fetch,
                          struct delivery_batch *ret_batch,

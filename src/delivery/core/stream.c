@@ -80,6 +80,7 @@ static pawl_status begin_at(struct delivery_position *position,
         next.span_room = position->span_room;
         next.span_first = position->span_first;
         next.exception_low = position->exception_low;
+        next.doubt_to = MAX(position->doubt_to, position->seen.watermark);
     }
     pawl__delivery_position_done(position);
     *position = next;
@@ -140,6 +141,28 @@ pawl_status pawl__delivery_follow(struct delivery_position *position,
     uint64_t gone_to = state->first - 1;
     TRY(add_unseen(position, gone_to, reason_of(state, rebuilding), losses, reterr));
     return pawl__cursor_observe(&position->seen, 1, gone_to, 0, NULL, reterr);
+}
+
+struct delivery_rewound pawl__delivery_rewind(const struct delivery_position *position,
+                                              delivery_lsn next,
+                                              const struct delivery_cursor *cursor)
+{
+    return (struct delivery_rewound){
+        .lsn = next - 1,
+        .sequence = pawl__delivery_position_floor(position),
+        .fence = cursor->fence,
+        .version = cursor->version + 1,
+    };
+}
+
+bool pawl__delivery_is_rewound(const struct delivery_rewound *rewound,
+                               const struct delivery_cursor *cursor)
+{
+    if (cursor->stream.sequence <= rewound->sequence) {
+        return false;
+    }
+    return cursor->fence < rewound->fence
+           || (cursor->fence == rewound->fence && cursor->version <= rewound->version);
 }
 
 bool pawl__delivery_consumer_fits(const struct delivery_position *position,

@@ -4,6 +4,7 @@
 #define PAWL_DELIVERY_CORE_STREAM_H
 
 #include "delivery/core/position.h"
+#include "delivery/core/wal.h"
 
 enum delivery_truth {
     DELIVERY_SAME,
@@ -34,6 +35,16 @@ PAWL_MUST_USE pawl_status pawl__delivery_follow(struct delivery_position *positi
                                                 bool rebuilding,
                                                 struct delivery_losses *losses,
                                                 pawl_error *reterr);
+
+/* What has to be noted in the WAL after a rollback was followed. `next` is the first LSN that was not given out,
+ * `cursor` the row as it was last committed: the one after it may be under way. */
+struct delivery_rewound pawl__delivery_rewind(const struct delivery_position *position,
+                                              delivery_lsn next,
+                                              const struct delivery_cursor *cursor);
+
+/* True when the row may stand where the stream no longer is: it was written before the rollback was noted. */
+bool pawl__delivery_is_rewound(const struct delivery_rewound *rewound,
+                               const struct delivery_cursor *cursor);
 
 /* True when the consumer may be kept: everything it has sent is seen, so nothing that it believes to be
  * acknowledged can be missing here. False: make it anew at the floor. What a broker remembers of acknowledgements

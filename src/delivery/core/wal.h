@@ -13,14 +13,25 @@ struct delivery_wal;
 
 enum { DELIVERY_HOLDER_SIZE = 64 };
 
+/* The stream lost its tail, or the WAL was adopted: what entries up to `lsn` say about places is about messages that
+ * are not there any more, and no cursor row up to this fence and version may stand above `sequence`. */
+struct delivery_rewound {
+    delivery_lsn lsn; /* 0: never */
+    uint64_t sequence;
+    uint64_t fence;
+    uint64_t version;
+};
+
 /* What the WAL knows of itself and of its sink. */
 struct delivery_wal_meta {
     struct delivery_uuid wal_id;
     struct delivery_uuid sink_id;
     uint64_t epoch;
-    uint64_t fence;               /* of the newest opener: the token of its lease */
-    delivery_lsn applied;         /* the highest that the sink was seen to have applied */
-    bool restart_source;          /* the consumer has to be made anew before anything is fetched */
+    uint64_t fence;       /* of the newest opener: the token of its lease */
+    delivery_lsn applied; /* the highest that the sink was seen to have applied */
+    bool restart_source;  /* the consumer has to be made anew before anything is fetched */
+    struct delivery_rewound rewound;
+    uint64_t doubt_to;            /* see position.h */
     int64_t running_ns;           /* as of the last batch */
     struct delivery_place stream; /* the newest place from which everything was appended */
     char lease_holder[DELIVERY_HOLDER_SIZE]; /* for people */
@@ -80,7 +91,8 @@ struct delivery_wal_ops {
                           const struct delivery_wal_meta *meta,
                           pawl_error *reterr);
 
-    /* One hit per key: from the index, or from an entry that is still there. */
+    /* One hit per key: from the index under the current epoch, else from an entry that is still there, else from the
+     * index under an older one. */
     pawl_status (*lookup)(struct delivery_wal *wal,
                           const struct delivery_key *keys,
                           size_t count,

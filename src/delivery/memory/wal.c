@@ -55,7 +55,7 @@ static pawl_status put_entry_key(struct delivery_memory_wal *wal,
 {
     struct delivery_key key = { entry->key, entry->payload_hash };
 
-    return put_key(wal, &key, epoch, entry->lsn, reterr);
+    return entry->by_place ? PAWL_OK : put_key(wal, &key, epoch, entry->lsn, reterr);
 }
 
 static pawl_status append_one(struct delivery_memory_wal *wal,
@@ -103,6 +103,19 @@ static pawl_status append(struct delivery_wal *base,
     return write_meta(base, meta, reterr);
 }
 
+/* Ids by place have no index entry: the entry answers for itself as long as it is there. */
+static struct delivery_hit find_entry(const struct delivery_memory_wal *wal,
+                                      const struct delivery_hash *key)
+{
+    for (size_t i = 0; i < wal->count; i++) {
+        const struct delivery_entry *entry = &wal->entries[i].stored->entry;
+        if (entry->by_place && pawl__delivery_hash_equal(&entry->key, key)) {
+            return (struct delivery_hit){ true, wal->meta.epoch, entry->lsn, entry->payload_hash };
+        }
+    }
+    return (struct delivery_hit){ .found = false };
+}
+
 static pawl_status lookup(struct delivery_wal *base,
                           const struct delivery_key *keys,
                           size_t count,
@@ -111,10 +124,10 @@ static pawl_status lookup(struct delivery_wal *base,
 {
     (void)reterr;
     for (size_t i = 0; i < count; i++) {
-        const struct delivery_slot *slot =
-            pawl__delivery_table_find(&as_memory(base)->index, &keys[i].key);
-        ret_hits[i] = slot == NULL
-                          ? (struct delivery_hit){ .found = false }
+        struct delivery_memory_wal *wal = as_memory(base);
+        const struct delivery_slot *slot = pawl__delivery_table_find(&wal->index, &keys[i].key);
+        ret_hits[i] = slot == NULL || slot->a < wal->meta.epoch
+                          ? find_entry(wal, &keys[i].key)
                           : (struct delivery_hit){ true, slot->a, slot->b, slot->payload_hash };
     }
     return PAWL_OK;
