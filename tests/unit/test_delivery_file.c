@@ -9,6 +9,7 @@
 
 #include "base/core/buf.h"
 #include "delivery/sources/file.h"
+#include "lib/fault.h"
 #include "lib/file.h"
 #include "lib/tempdir.h"
 
@@ -333,6 +334,28 @@ static void test_a_pipe_repeats_only_what_nobody_acknowledged(void **state)
     close(f->options.fd);
 }
 
+static void test_no_memory_loses_no_line(void **state)
+{
+    struct fixture *f = *state;
+
+    write_text(f, "{\"a\":1}\n{\"b\":2}\n{\"c\":3}\n");
+    FAULT_WALK (walk) {
+        struct delivery_batch batch = { 0 };
+        pawl_status status = open_source(f);
+        if (status == PAWL_OK) {
+            status = f->source->ops->fetch(f->source, &many, &batch, &f->error);
+        }
+        bool fired = fault_fired();
+        fault_disarm();
+        assert_int_equal(status, fired ? PAWL_NOMEM : PAWL_OK);
+        if (f->source
+            != NULL) { /* a fetch that failed is asked again, from where the pipeline knows */
+            assert_ok(f->source->ops->restart_at(f->source, 1, &f->error), &f->error);
+            assert_string_equal(read_all(f, NULL), "1:{\"a\":1} 2:{\"b\":2} 3:{\"c\":3}");
+        }
+    }
+}
+
 #define file_test(function) cmocka_unit_test_setup_teardown(function, open_fixture, close_fixture)
 
 int main(void)
@@ -349,6 +372,7 @@ int main(void)
         file_test(test_what_is_no_file_is_refused),
         file_test(test_a_pipe_is_read_again_by_the_next_run_and_each_line_passed_once),
         file_test(test_a_slow_pipe_holds_nobody),
+        file_test(test_no_memory_loses_no_line),
         file_test(test_a_pipe_repeats_only_what_nobody_acknowledged),
     };
 

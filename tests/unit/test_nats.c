@@ -1,10 +1,14 @@
 /* Connecting to a real nats-server: who we are, TLS, time limits, and what is said when it does not work. */
 #include "lib/nats_fixture.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include "base/thread/thread.h"
 #include "lib/file.h"
 #include "lib/tempdir.h"
 #include "net/nats/nkey.h"
@@ -129,6 +133,43 @@ static void test_an_nkey_needs_only_its_seed(void **state)
     options.creds_file = "/nowhere/user.creds";
     assert_status(connect_as(g, "", options), PAWL_NOT_FOUND, &g->error);
     assert_message(&g->error, "user.creds");
+    tempdir_remove(dir);
+}
+
+/* As nsc writes them: an operator, an account that the server knows, and a user's JWT with its seed. */
+static void test_a_creds_file_proves_who_we_are(void **state)
+{
+    struct guarded *g = *state;
+    char dir[TEMPDIR_SIZE];
+    char path[TEMPDIR_SIZE + 32];
+    char command[2 * TEMPDIR_SIZE + 512];
+    struct pawl__nats_options options = quick();
+
+    assert_ok(tempdir_make(dir, "creds", &g->error), &g->error);
+    snprintf(command,
+             sizeof(command),
+             "python3 '%s/tests/lib/nats_creds.py' '%s'",
+             getenv("PAWL_SOURCE"),
+             dir);
+    assert_int_equal(system(command), 0);
+    snprintf(path, sizeof(path), "%s/operator.conf", dir);
+    size_t len = 0;
+    char *bytes = file_read(path, &len);
+    char *settings = strndup(bytes, len);
+    struct nats_server_options server = { .settings = settings, .no_jetstream = true };
+    pawl_status status = nats_server_start(&server, &g->server, &g->error);
+    if (status == PAWL_UNSUPPORTED) {
+        skip();
+    }
+    assert_ok(status, &g->error);
+    snprintf(path, sizeof(path), "%s/user.creds", dir);
+    options.creds_file = path;
+    assert_ok(connect_as(g, "", options), &g->error);
+    assert_ok(pawl__nats_ping(g->nats, &g->error), &g->error);
+    snprintf(path, sizeof(path), "%s/stranger.creds", dir);
+    assert_status(connect_as(g, "", options), PAWL_DENIED, &g->error);
+    free(bytes);
+    free(settings);
     tempdir_remove(dir);
 }
 
@@ -268,6 +309,51 @@ static void test_a_stalled_server_holds_nobody(void **state)
     nats_server_resume(g->server);
 }
 
+struct half_server {
+    int listener;
+    int accepted;
+};
+
+/* Greets like a server that wants TLS, and says nothing more. */
+static void greet_and_stop(void *context)
+{
+    static const char info[] = "INFO {\"server_id\":\"x\",\"version\":\"2.9.10\",\"headers\":true,"
+                               "\"max_payload\":1048576,\"tls_required\":true}\r\n";
+    struct half_server *half = context;
+
+    half->accepted = accept(half->listener, NULL, NULL);
+    if (half->accepted >= 0 && write(half->accepted, info, strlen(info)) < 0) {
+        close(half->accepted);
+    }
+}
+
+static void test_a_server_that_stops_in_the_tls_handshake_holds_nobody(void **state)
+{
+    struct guarded *g = *state;
+    struct half_server half = { .listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) };
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t len = sizeof(address);
+    struct pawl__thread thread = { 0 };
+    char url[64];
+    struct pawl__nats_options options = quick();
+
+    options.connect_ms_max = 300;
+    options.tls.required = true;
+    assert_int_equal(bind(half.listener, (struct sockaddr *)&address, len), 0);
+    assert_int_equal(listen(half.listener, 4), 0);
+    assert_int_equal(getsockname(half.listener, (struct sockaddr *)&address, &len), 0);
+    snprintf(url, sizeof(url), "nats://127.0.0.1:%d", ntohs(address.sin_port));
+    assert_ok(pawl__thread_start(&thread, "half", greet_and_stop, &half, &g->error), &g->error);
+    int64_t begin_ms = nats_fixture_now_ms();
+    assert_status(pawl__nats_open(url, &options, &g->nats, &g->error), PAWL_TIMEOUT, &g->error);
+    assert_message(&g->error, "the server stopped in the middle of it");
+    assert_true(nats_fixture_now_ms() - begin_ms < 4000);
+    pawl__thread_join(&thread);
+    close(half.accepted); /* which ends the thread that was left behind */
+    close(half.listener);
+}
+
 static void test_a_killed_server_is_reconnected_to(void **state)
 {
     struct nats_fixture *f = *state;
@@ -363,11 +449,13 @@ int main(void)
         guarded_test(test_a_url_brings_user_and_password),
         guarded_test(test_a_token_comes_from_the_url_or_a_field),
         guarded_test(test_an_nkey_needs_only_its_seed),
+        guarded_test(test_a_creds_file_proves_who_we_are),
         cmocka_unit_test(test_a_seed_with_one_wrong_letter_is_refused),
         guarded_test(test_tls_checks_both_sides),
         guarded_test(test_tls_is_not_given_up_when_the_server_has_none),
         guarded_test(test_a_server_that_is_not_there_is_unavailable),
         guarded_test(test_a_stalled_server_holds_nobody),
+        guarded_test(test_a_server_that_stops_in_the_tls_handshake_holds_nobody),
         nats_test(test_a_killed_server_is_reconnected_to),
         nats_test(test_a_connection_closes_while_its_server_is_away),
         guarded_test(test_what_the_server_forbids_is_denied),

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/fault.h"
 #include "net/nats/internal.h"
 #include "net/nats/url.h"
 
@@ -339,6 +340,19 @@ static void test_a_url_is_taken_apart_without_showing_its_secrets(void **state)
     pawl__nats_url_done(&url);
 }
 
+static void test_no_memory_for_a_url_is_told(void **state)
+{
+    (void)state;
+    FAULT_WALK (walk) {
+        struct pawl__nats_url url = { 0 };
+        pawl_error error = PAWL_ERROR_INIT;
+        pawl_status status =
+            pawl__nats_url_parse("nats://user:pass@one:1,two:2,three", &url, &error);
+        assert_int_equal(status, fault_fired() ? PAWL_NOMEM : PAWL_OK);
+        pawl__nats_url_done(&url);
+    }
+}
+
 /* --- with a server --- */
 
 struct story {
@@ -534,6 +548,7 @@ int main(void)
         cmocka_unit_test(test_each_unfit_field_of_a_stream_is_named),
         cmocka_unit_test(test_a_reply_subject_is_read_strictly),
         cmocka_unit_test(test_a_url_is_taken_apart_without_showing_its_secrets),
+        cmocka_unit_test(test_no_memory_for_a_url_is_told),
         nats_test(test_a_kill_alone_changes_nothing),
         nats_test(test_a_recreated_stream_is_noticed),
         nats_test(test_a_purged_stream_is_noticed),

@@ -109,7 +109,10 @@ static pawl_status read_more(struct lines *lines, bool *ret_any, pawl_error *ret
     drop_returned(lines);
     size_t before = lines->buf.len;
     char *room = pawl__buf_extend(&lines->buf, READ_BYTES);
-    TRY(pawl__check_memory(room, "a line", reterr));
+    if (room == NULL) {
+        pawl__buf_cut(&lines->buf, before); /* what is there stays good */
+        return pawl__check_memory(room, "a line", reterr);
+    }
     ssize_t got;
     do {
         got = lines->is_file ? pread(lines->fd, room, READ_BYTES, lines->offset)

@@ -62,16 +62,6 @@ static void on_error(natsConnection *conn, natsSubscription *sub, natsStatus err
     pawl__unlock(&events->lock);
 }
 
-static void on_reconnected(natsConnection *conn, void *closure)
-{
-    struct nats_events *events = closure;
-
-    (void)conn;
-    pawl__lock(&events->lock);
-    events->reconnects++;
-    pawl__unlock(&events->lock);
-}
-
 /* The last callback of a connection. */
 static void on_closed(natsConnection *conn, void *closure)
 {
@@ -228,7 +218,6 @@ static natsStatus set_events(natsOptions *native, struct nats_events *events)
 {
     natsStatus s = natsOptions_SetErrorHandler(native, on_error, events);
 
-    s = s != NATS_OK ? s : natsOptions_SetReconnectedCB(native, on_reconnected, events);
     s = s != NATS_OK ? s : natsOptions_SetClosedCB(native, on_closed, events);
     s = s != NATS_OK ? s : natsOptions_SetCustomReconnectDelay(native, on_reconnect_wait, events);
     return s;
@@ -446,6 +435,7 @@ static pawl_status open_parsed(struct pawl__nats *nats,
     TRY(fail_option(natsOptions_Create(&native), "NATS options", reterr));
     TRY(fill(native, options, url, nats->events, reterr));
     TRY(connect_now(nats, &native, reterr));
+    TRY(fail_option(natsStatistics_Create(&nats->statistics), "statistics", reterr));
     jsOptions js = pawl__nats_call_options(nats);
     return fail_option(natsConnection_JetStream(&nats->js, nats->conn, &js), "JetStream", reterr);
 }
@@ -488,6 +478,7 @@ void pawl__nats_close(struct pawl__nats *nats)
     if (nats->events != NULL) {
         events_release(nats->events);
     }
+    natsStatistics_Destroy(nats->statistics);
     free(nats->shown);
     free(nats);
 }
@@ -511,10 +502,19 @@ const char *pawl__nats_state_name(enum pawl__nats_state state)
     return (size_t)state < COUNT_OF(names) ? names[state] : "unknown";
 }
 
+/* cnats' own count, which it raises before the connection is up; its callback comes later, and a message that was
+ * sent in between would seem to be of the old link. */
 uint64_t pawl__nats_reconnects(struct pawl__nats *nats)
 {
+    uint64_t reconnects = 0;
+
     pawl__lock(&nats->events->lock);
-    uint64_t reconnects = nats->events->reconnects;
+    if (natsConnection_GetStats(nats->conn, nats->statistics) == NATS_OK
+        && natsStatistics_GetCounts(nats->statistics, NULL, NULL, NULL, NULL, &reconnects)
+               == NATS_OK) {
+        nats->reconnects = MAX(nats->reconnects, reconnects);
+    }
+    reconnects = nats->reconnects;
     pawl__unlock(&nats->events->lock);
     return reconnects;
 }

@@ -22,7 +22,6 @@ enum {
 struct nats_events {
     struct pawl__lock lock; /* covers everything below */
     int owners;
-    uint64_t reconnects;
     uint64_t refusals; /* how often the server forbade something */
     char refusal[160]; /* what it said last */
     bool credentials_refused;
@@ -33,6 +32,8 @@ struct pawl__nats {
     natsConnection *conn;
     jsCtx *js;
     struct nats_events *events;
+    natsStatistics *statistics; /* this and the next under the lock of events */
+    uint64_t reconnects;
     char *shown;
     int answer_ms_max;
     int connect_ms_max;
