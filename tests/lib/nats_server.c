@@ -158,12 +158,6 @@ static bool greets(const struct nats_server *server)
     return poll(&wait, 1, 1000) == 1 && read(fd, text, 4) == 4 && strcmp(text, "INFO") == 0;
 }
 
-/* Without this a member of a cluster that waits for the others would never be ready. */
-static bool is_up(const struct nats_server *server)
-{
-    return server->options.unready || greets(server);
-}
-
 static pawl_status launch(struct nats_server *server, pawl_error *reterr)
 {
     int64_t deadline_ns = now_ns() + START_MS_MAX * NS_PER_MS;
@@ -176,7 +170,7 @@ static pawl_status launch(struct nats_server *server, pawl_error *reterr)
     if (server->pid == 0) {
         become_server(server);
     }
-    while (!is_up(server)) {
+    while (!greets(server)) {
         int ended;
         if (waitpid(server->pid, &ended, WNOHANG) == server->pid) {
             server->pid = 0;

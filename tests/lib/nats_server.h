@@ -23,7 +23,6 @@ struct nats_server_options {
     const char *settings;
     bool no_jetstream;
     const char *name; /* NULL: "pawl-test" */
-    bool unready;     /* do not wait for it: a member of a cluster has to meet the others first */
 };
 
 PAWL_MUST_USE pawl_status nats_server_start(const struct nats_server_options *options,

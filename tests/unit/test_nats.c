@@ -155,7 +155,7 @@ static void test_a_creds_file_proves_who_we_are(void **state)
     snprintf(path, sizeof(path), "%s/operator.conf", dir);
     size_t len = 0;
     char *bytes = file_read(path, &len);
-    char *settings = strndup(bytes, len);
+    char *settings = pawl__view_dup((pawl_view){ bytes, len });
     struct nats_server_options server = { .settings = settings, .no_jetstream = true };
     pawl_status status = nats_server_start(&server, &g->server, &g->error);
     if (status == PAWL_UNSUPPORTED) {
