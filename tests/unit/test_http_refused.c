@@ -16,7 +16,14 @@
 #include "lib/http_client.h"
 #include "net/http/http.h"
 
-enum { PATIENCE_S = 30, HEADERS_MAX = 4096, BODY_MAX = 1000, DECOYS = 16, WIRE_MAX = 1 << 16 };
+enum {
+    PATIENCE_S = 30,
+    READ_MS_MAX = PATIENCE_S * 1000,
+    HEADERS_MAX = 4096,
+    BODY_MAX = 1000,
+    DECOYS = 16,
+    WIRE_MAX = 1 << 16
+};
 
 struct fixture {
     struct pawl__http_options options;
@@ -74,13 +81,14 @@ static const struct pawl__http_route routes[] = {
 
 /* --- set-up --- */
 
-static int setup(void **state)
+static int setup_reading(void **state, uint32_t read_ms_max)
 {
     struct fixture *f = calloc(1, sizeof(*f));
 
     assert_non_null(f);
     f->options = (struct pawl__http_options)PAWL__HTTP_OPTIONS_INIT;
     f->options.routes = routes;
+    f->options.read_ms_max = read_ms_max;
     f->options.route_count = COUNT_OF(routes);
     f->options.context = f;
     f->options.loopback_hosts = true;
@@ -91,6 +99,16 @@ static int setup(void **state)
     (void)snprintf(f->address, sizeof(f->address), "%s", pawl__http_listens_on(f->http));
     *state = f;
     return 0;
+}
+
+static int setup(void **state)
+{
+    return setup_reading(state, READ_MS_MAX);
+}
+
+static int setup_with_little_time(void **state)
+{
+    return setup_reading(state, READ_MS_MAX / 30);
 }
 
 static int teardown(void **state)
@@ -360,6 +378,22 @@ static void test_a_client_that_closes_its_side_gets_its_answer(void **state)
     }
 }
 
+/* Sends the start of a request, closes our side, and expects the other to be closed at once. */
+static void expect_closed_after(struct fixture *f, const char *wire)
+{
+    int fd = http_connect(f->address);
+    char byte;
+
+    assert_int_equal(send(fd, wire, strlen(wire), MSG_NOSIGNAL), strlen(wire));
+    assert_int_equal(shutdown(fd, SHUT_WR), 0);
+    struct pollfd waits = { .fd = fd, .events = POLLIN };
+    if (poll(&waits, 1, PATIENCE_S * 1000 / 2) != 1) {
+        fail_msg("nothing is said to %s", wire);
+    }
+    assert_int_equal(recv(fd, &byte, 1, 0), 0);
+    close(fd);
+}
+
 /* Half a body cannot be answered: libmicrohttpd closes our side before it tells. Closed at once is the
  * answer, and nothing is done. */
 static void test_a_client_that_closes_its_side_in_mid_body_is_closed_at_once(void **state)
@@ -373,22 +407,37 @@ static void test_a_client_that_closes_its_side_in_mid_body_is_closed_at_once(voi
     struct fixture *f = *state;
 
     for (size_t i = 0; i < COUNT_OF(bodies); i++) {
-        int fd = http_connect(f->address);
         char wire[256];
-        char byte;
 
         snprintf(wire,
                  sizeof(wire),
                  "POST /write HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%s",
                  bodies[i]);
-        assert_int_equal(send(fd, wire, strlen(wire), MSG_NOSIGNAL), strlen(wire));
-        assert_int_equal(shutdown(fd, SHUT_WR), 0);
-        struct pollfd waits = { .fd = fd, .events = POLLIN };
-        if (poll(&waits, 1, PATIENCE_S * 1000 / 2) != 1) {
-            fail_msg("nothing is said to %s", wire);
-        }
-        assert_int_equal(recv(fd, &byte, 1, 0), 0);
-        close(fd);
+        expect_closed_after(f, wire);
+    }
+    assert_int_equal(atomic_load(&f->written), 0);
+}
+
+/* Nor can half of the headers. Before the first line is whole libmicrohttpd tells nobody of them, and it
+ * overlooks the end that comes with their last bytes: the time to read a request ends them. */
+static void test_a_client_that_closes_its_side_in_the_headers_is_closed_in_time(void **state)
+{
+    static const char request[] = "POST /write HTTP/1.1\r\nHost: localhost\r\n"
+                                  "Content-Type: application/json\r\nContent-Length: 0\r\n";
+    enum { APART = 5, COUNT = (sizeof(request) - 1) / APART };
+    struct fixture *f = *state;
+    int fds[COUNT];
+
+    for (size_t i = 0; i < COUNT; i++) {
+        size_t len = sizeof(request) - 1 - (i * APART); /* the first lacks only the empty line */
+
+        fds[i] = http_connect(f->address);
+        assert_int_equal(send(fds[i], request, len, MSG_NOSIGNAL), len);
+        assert_int_equal(shutdown(fds[i], SHUT_WR), 0);
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        assert_true(http_is_closed(fds[i], PATIENCE_S * 1000));
+        close(fds[i]);
     }
     assert_int_equal(atomic_load(&f->written), 0);
 }
@@ -467,6 +516,10 @@ int main(void)
         REFUSED_TEST(test_a_bad_request_behind_good_ones_has_one_answer_too),
         REFUSED_TEST(test_a_client_that_closes_its_side_gets_its_answer),
         REFUSED_TEST(test_a_client_that_closes_its_side_in_mid_body_is_closed_at_once),
+        cmocka_unit_test_setup_teardown(
+            test_a_client_that_closes_its_side_in_the_headers_is_closed_in_time,
+            setup_with_little_time,
+            teardown),
         REFUSED_TEST(test_a_page_of_another_origin_cannot_write),
     };
 
