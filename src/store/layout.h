@@ -3,7 +3,7 @@
  *   ledger.sqlite  work.sqlite  tokens.sqlite  analytics.duckdb  wal/consumer/  wal/producer/  apps/<app>/
  *   snapshots/
  *
- * One table, for the capabilities that open the stores and for `doctor` that looks at them all. */
+ * One table, for the capabilities that open the stores and for `doctor` that inspects them all. */
 #ifndef PAWL_STORE_LAYOUT_H
 #define PAWL_STORE_LAYOUT_H
 

@@ -127,7 +127,7 @@ static pawl_status set_locks(int fd, const char *store, const char *file, pawl_e
     struct flock naming = { .l_type = F_WRLCK, .l_start = NAMING_BYTE, .l_len = 1 };
     struct flock excluding = { .l_type = F_WRLCK, .l_start = EXCLUDING_BYTE, .l_len = 1 };
 
-    /* The naming lock first: whoever loses against it can always be told the pid. */
+    /* The naming lock first: a process that loses against it can always be told the pid. */
     if (fcntl(fd, F_SETLK, &naming) == 0 && fcntl(fd, F_OFD_SETLK, &excluding) == 0) {
         return PAWL_OK;
     }
@@ -165,7 +165,7 @@ static pawl_status take_locked(struct pawl__store_lock *lock,
         return pawl__fail_errno(reterr, errno, "open lock file '%s'", file);
     }
     if (fstat(fd, &info) != 0) {
-        return pawl__fail_errno(reterr, errno, "look at lock file '%s'", file);
+        return pawl__fail_errno(reterr, errno, "inspect lock file '%s'", file);
     }
     if (!S_ISREG(info.st_mode)) {
         return pawl__fail(reterr, PAWL_INVALID, "lock file '%s' is not a regular file", file);
@@ -208,7 +208,7 @@ static pawl_status take(const char *store,
     return PAWL_OK;
 }
 
-static pawl_status look_locked(const char *store, const char *file, pawl_error *reterr)
+static pawl_status inspect_locked(const char *store, const char *file, pawl_error *reterr)
     REQUIRES_LOCK(held.lock)
 {
     struct flock query = { .l_type = F_WRLCK, .l_start = EXCLUDING_BYTE, .l_len = 1 };
@@ -223,15 +223,15 @@ static pawl_status look_locked(const char *store, const char *file, pawl_error *
                                : pawl__fail_errno(reterr, errno, "open lock file '%s'", file);
     }
     if (fcntl(fd, F_OFD_GETLK, &query) != 0) {
-        return pawl__fail_errno(reterr, errno, "look at lock file '%s'", file);
+        return pawl__fail_errno(reterr, errno, "inspect lock file '%s'", file);
     }
     return query.l_type == F_UNLCK ? PAWL_OK : fail_held_elsewhere(store, fd, reterr);
 }
 
-static pawl_status look(const char *store, const char *file, pawl_error *reterr)
+static pawl_status inspect(const char *store, const char *file, pawl_error *reterr)
 {
     pawl__lock(&held.lock);
-    pawl_status status = look_locked(store, file, reterr);
+    pawl_status status = inspect_locked(store, file, reterr);
     pawl__unlock(&held.lock);
     return status;
 }
@@ -242,7 +242,7 @@ static pawl_status name_lock(const char *path, bool inside, char **ret_file, paw
     AUTO(pawl__text_free) char *real = inside ? NULL : realpath(path, NULL);
 
     if (!inside && real == NULL && errno != ENOENT) {
-        return pawl__fail_errno(reterr, errno, "look at '%s'", path);
+        return pawl__fail_errno(reterr, errno, "inspect '%s'", path);
     }
     if (asprintf(ret_file, inside ? "%s/pawl.lock" : "%s.lock", real == NULL ? path : real) < 0) {
         *ret_file = NULL;
@@ -259,7 +259,7 @@ static pawl_status lock_at(const char *path,
     AUTO(pawl__text_free) char *file = NULL;
 
     TRY(name_lock(path, inside, &file, reterr));
-    return ret_lock == NULL ? look(path, file, reterr) : take(path, file, ret_lock, reterr);
+    return ret_lock == NULL ? inspect(path, file, reterr) : take(path, file, ret_lock, reterr);
 }
 
 pawl_status pawl__store_lock_beside(const char *path,
@@ -276,12 +276,12 @@ pawl_status pawl__store_lock_inside(const char *directory,
     return lock_at(directory, true, ret_lock, reterr);
 }
 
-pawl_status pawl__store_lock_look_beside(const char *path, pawl_error *reterr)
+pawl_status pawl__store_lock_inspect_beside(const char *path, pawl_error *reterr)
 {
     return lock_at(path, false, NULL, reterr);
 }
 
-pawl_status pawl__store_lock_look_inside(const char *directory, pawl_error *reterr)
+pawl_status pawl__store_lock_inspect_inside(const char *directory, pawl_error *reterr)
 {
     return lock_at(directory, true, NULL, reterr);
 }
@@ -293,7 +293,7 @@ bool pawl__store_lock_in_place(const struct pawl__store_lock *lock)
 
     if (stat(lock->file, &info) != 0) {
         return errno != ENOENT
-               && errno != ENOTDIR; /* what cannot be looked at is not known to be gone */
+               && errno != ENOTDIR; /* a file that cannot be read is not known to be gone */
     }
     return info.st_dev == lock->device && info.st_ino == lock->inode;
 }

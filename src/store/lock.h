@@ -39,8 +39,9 @@ PAWL_MUST_USE pawl_status pawl__store_lock_inside(const char *directory,
 
 /* Whether the lock could be taken now: PAWL_OK or BUSY as above. Takes nothing and creates nothing;
  * for `doctor`, since the answer may be old when it arrives. */
-PAWL_MUST_USE pawl_status pawl__store_lock_look_beside(const char *path, pawl_error *reterr);
-PAWL_MUST_USE pawl_status pawl__store_lock_look_inside(const char *directory, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__store_lock_inspect_beside(const char *path, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__store_lock_inspect_inside(const char *directory,
+                                                          pawl_error *reterr);
 
 /* Whether the lock's file is still the one of its name. If not, the store was moved, replaced or deleted,
  * and what is written by its path goes to another one. One system call. */

@@ -366,12 +366,13 @@ static void test_a_lease_is_renewed_while_commands_have_all_connections(void **s
     assert_ok(pawl__app_store_open(with(f->location, "connections=1"), &options, &store, &f->error),
               &f->error);
     struct app_postgres *self = (struct app_postgres *)store;
-    assert_ok(pawl__pg_pool_take(self->pg.pool, in_ms(APP_PATIENCE_MS), &pg, &f->error), &f->error);
+    assert_ok(pawl__pg_pool_borrow(self->pg.pool, in_ms(APP_PATIENCE_MS), &pg, &f->error),
+              &f->error);
     for (int i = 0; i < 3; i++) {
         expire_lease();
         wait_for("SELECT count(*) FROM apps WHERE lease_until > clock_timestamp()");
     }
-    pawl__pg_pool_give(self->pg.pool, pg);
+    pawl__pg_pool_return(self->pg.pool, pg);
     pawl__app_store_close(store);
 }
 

@@ -136,18 +136,18 @@ static void test_a_look_takes_nothing_and_creates_nothing(void **state)
     pawl_error error = PAWL_ERROR_INIT;
     struct pawl__store_lock *lock = NULL;
 
-    assert_ok(pawl__store_lock_look_beside(f->store, &error), &error);
+    assert_ok(pawl__store_lock_inspect_beside(f->store, &error), &error);
     assert_int_equal(access(f->file, F_OK), -1);
-    assert_ok(pawl__store_lock_look_inside(f->dir, &error), &error);
+    assert_ok(pawl__store_lock_inspect_inside(f->dir, &error), &error);
 
     struct holder holder = start_holder(f->store);
-    assert_status(pawl__store_lock_look_beside(f->store, &error), PAWL_BUSY, &error);
+    assert_status(pawl__store_lock_inspect_beside(f->store, &error), PAWL_BUSY, &error);
     assert_message(&error, "test_lock");
     end_holder(&holder);
 
-    assert_ok(pawl__store_lock_look_beside(f->store, &error), &error);
+    assert_ok(pawl__store_lock_inspect_beside(f->store, &error), &error);
     assert_ok(pawl__store_lock_beside(f->store, &lock, &error), &error);
-    assert_status(pawl__store_lock_look_beside(f->store, &error), PAWL_BUSY, &error);
+    assert_status(pawl__store_lock_inspect_beside(f->store, &error), PAWL_BUSY, &error);
     assert_int_equal(in_child(try_take, f), PAWL_BUSY); /* the look did not drop it */
     pawl__store_lock_release(lock);
 }

@@ -40,7 +40,7 @@ static struct pawl__pg *take(struct pg_fixture *f, struct pawl__pg_pool *pool)
 {
     struct pawl__pg *pg = NULL;
 
-    assert_ok(pawl__pg_pool_take(pool, in_ms(WAIT_MS), &pg, &f->err), &f->err);
+    assert_ok(pawl__pg_pool_borrow(pool, in_ms(WAIT_MS), &pg, &f->err), &f->err);
     return pg;
 }
 
@@ -63,7 +63,7 @@ static atomic_bool too_many;
 static pawl_status add_one(struct worker *worker, int64_t id)
 {
     struct pawl__pg *pg = NULL;
-    pawl_status status = pawl__pg_pool_take(worker->pool, in_ms(WAIT_MS), &pg, &worker->err);
+    pawl_status status = pawl__pg_pool_borrow(worker->pool, in_ms(WAIT_MS), &pg, &worker->err);
 
     if (status == PAWL_OK) {
         if (atomic_fetch_add(&in_use, 1) >= POOL) {
@@ -71,7 +71,7 @@ static pawl_status add_one(struct worker *worker, int64_t id)
         }
         status = add(pg, id, &worker->err);
         atomic_fetch_sub(&in_use, 1);
-        pawl__pg_pool_give(worker->pool, pg);
+        pawl__pg_pool_return(worker->pool, pg);
     }
     return status;
 }
@@ -116,15 +116,15 @@ static void test_an_empty_pool_is_waited_for_until_the_deadline(void **state)
     struct pawl__pg *second = take(f, pool);
     struct pawl__pg *third = NULL;
 
-    assert_status(pawl__pg_pool_take(pool, in_ms(20), &third, &f->err), PAWL_TIMEOUT, &f->err);
+    assert_status(pawl__pg_pool_borrow(pool, in_ms(20), &third, &f->err), PAWL_TIMEOUT, &f->err);
     assert_message(&f->err, "all 2 connections of the pool are in use");
     assert_null(third);
-    pawl__pg_pool_give(pool, second);
+    pawl__pg_pool_return(pool, second);
     third = take(f, pool);
     assert_ptr_equal(third, second);
-    pawl__pg_pool_give(pool, first);
-    pawl__pg_pool_give(pool, third);
-    pawl__pg_pool_give(pool, NULL);
+    pawl__pg_pool_return(pool, first);
+    pawl__pg_pool_return(pool, third);
+    pawl__pg_pool_return(pool, NULL);
     pawl__pg_pool_close(pool);
 }
 
@@ -138,18 +138,18 @@ static void test_what_comes_back_is_clean_and_works(void **state)
     assert_ok(add(pg, 1, &f->err), &f->err);
     pawl__pg_set_deadline(pg, in_ms(-1));
     pawl__pg_interrupt(pg);
-    pawl__pg_pool_give(pool, pg);
+    pawl__pg_pool_return(pool, pg);
     assert_int_equal(count(f), 0);
     pg = take(f, pool);
     assert_false(pawl__pg_in_transaction(pg));
     assert_ok(add(pg, 1, &f->err), &f->err);
-    pawl__pg_pool_give(pool, pg);
+    pawl__pg_pool_return(pool, pg);
 
     assert_ok(pg_server_stop(f->server, SIGINT, &f->err), &f->err);
     assert_ok(pg_server_restart(f->server, &f->err), &f->err);
     pg = take(f, pool);
     assert_ok(add(pg, 2, &f->err), &f->err);
-    pawl__pg_pool_give(pool, pg);
+    pawl__pg_pool_return(pool, pg);
     pawl__pg_pool_close(pool);
 }
 

@@ -308,13 +308,13 @@ static void test_a_pool_closes_though_the_server_has_stalled(void **state)
 
     assert_ok(pawl__pg_pool_open(pg_server_url(f->server), &impatient, 2, &pool, &f->err), &f->err);
     for (size_t i = 0; i < 2; i++) {
-        assert_ok(pawl__pg_pool_take(pool, in_ms(ENDS_MS), &taken[i], &f->err), &f->err);
+        assert_ok(pawl__pg_pool_borrow(pool, in_ms(ENDS_MS), &taken[i], &f->err), &f->err);
     }
     assert_ok(pawl__pg_begin(taken[0], PAWL__PG_READ_COMMITTED, &f->err), &f->err);
     pg_server_stall(f->server);
     int64_t deadline_ns = in_ms(ENDS_MS);
-    pawl__pg_pool_give(pool, taken[0]);
-    pawl__pg_pool_give(pool, taken[1]);
+    pawl__pg_pool_return(pool, taken[0]);
+    pawl__pg_pool_return(pool, taken[1]);
     pawl__pg_pool_close(pool);
     assert_in_time(deadline_ns);
 }

@@ -203,7 +203,7 @@ static pawl_status check_exists(const struct rocksdb_store *self, pawl_error *re
 {
     bool exists = false;
 
-    TRY(pawl__rocks_look(self->path, &exists, reterr));
+    TRY(pawl__rocks_inspect(self->path, &exists, reterr));
     if (exists) {
         return PAWL_OK;
     }
@@ -243,7 +243,7 @@ static pawl_status check_new(struct rocksdb_store *self,
     struct app_anchor anchor = { .id = options->app_id, .born_us = UINT64_MAX };
     bool exists = options->app_id == 0;
 
-    TRY(exists ? PAWL_OK : pawl__rocks_look(self->path, &exists, reterr));
+    TRY(exists ? PAWL_OK : pawl__rocks_inspect(self->path, &exists, reterr));
     if (exists) {
         return PAWL_OK;
     }

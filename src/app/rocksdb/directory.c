@@ -159,7 +159,7 @@ static pawl_status check_unanchored(const char *directory,
         || has_anchor(path)) {
         return PAWL_OK;
     }
-    pawl_status status = pawl__rocks_look(path, &exists, reterr);
+    pawl_status status = pawl__rocks_inspect(path, &exists, reterr);
     if (status == PAWL_INVALID || (status == PAWL_OK && !exists)) { /* a file, another directory */
         return PAWL_OK;
     }

@@ -80,7 +80,7 @@ static void inspect_sqlite(struct pawl__cli_doctor *doctor,
                            const struct pawl__place *place,
                            const char *path)
 {
-    struct pawl__sqlite_look look = {
+    struct pawl__sqlite_inspection look = {
         .application_id = place->application_id,
         .schema = place->schema,
         .check_bytes_max = pawl__cli_args_has(doctor->args, "full") ? UINT64_MAX : CHECK_BYTES_MAX,
@@ -89,7 +89,7 @@ static void inspect_sqlite(struct pawl__cli_doctor *doctor,
     pawl_error error = PAWL_ERROR_INIT;
 
     pawl__cli_doctor_add(doctor,
-                         pawl__sqlite_look(path, &look, &facts, &error) == PAWL_OK
+                         pawl__sqlite_inspect(path, &look, &facts, &error) == PAWL_OK
                              ? judge_sqlite(place->name, &facts)
                              : refused_store(place->name, path, &error));
 }
@@ -101,8 +101,8 @@ static void inspect_owned(struct pawl__cli_doctor *doctor,
 {
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status = place->kind == PAWL__PLACE_DUCKDB
-                             ? pawl__store_lock_look_beside(path, &error)
-                             : pawl__store_lock_look_inside(path, &error);
+                             ? pawl__store_lock_inspect_beside(path, &error)
+                             : pawl__store_lock_inspect_inside(path, &error);
 
     pawl__cli_doctor_add(doctor,
                          status == PAWL_OK ? pawl__cli_finding_ok(place->name, "there, not in use")

@@ -32,7 +32,7 @@ static pawl_status lock_head(struct postgres_backend *backend,
                              pawl_ledger_head *ret_head,
                              pawl_error *reterr)
 {
-    pawl_status status = pawl__pg_store_take_writer(&backend->pg, reterr);
+    pawl_status status = pawl__pg_store_borrow_writer(&backend->pg, reterr);
 
     if (status == PAWL_OK) {
         status = pawl__pg_begin(backend->pg.writer, PAWL__PG_READ_COMMITTED, reterr);

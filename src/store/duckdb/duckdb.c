@@ -190,7 +190,7 @@ static pawl_status check_file(const struct pawl__duck *db, pawl_error *reterr)
 
     if (stat(db->path, &info) != 0) {
         if (errno != ENOENT || db->read_only) {
-            return pawl__fail_errno(reterr, errno, "look at the file");
+            return pawl__fail_errno(reterr, errno, "inspect the file");
         }
         /* DuckDB would make a new file and replay the log of another into it. */
         return exists(db->wal_path)

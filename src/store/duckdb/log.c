@@ -175,7 +175,7 @@ static pawl_status cut_open_log(const struct pawl__duck *db,
     bool hole = false;
 
     if (fstat(fd, &info) != 0) {
-        return pawl__fail_errno(reterr, errno, "look at the log");
+        return pawl__fail_errno(reterr, errno, "inspect the log");
     }
     uint64_t len = (uint64_t)info.st_size;
 

@@ -4,7 +4,7 @@
 
 static const int64_t repeat_ns = 10 * NS_PER_MS;
 
-/* Interrupts what has to end; returns when to look again, 0 for "when somebody says so". */
+/* Interrupts what has to end; returns when to check again, 0 for "when somebody says so". */
 static int64_t interrupt_due_locked(struct duck_watch *watch, int64_t now_ns)
     REQUIRES_LOCK(watch->lock)
 {

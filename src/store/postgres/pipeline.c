@@ -293,7 +293,7 @@ static pawl_status read_to_sync(struct pawl__pg *pg, pawl_error *reterr)
     }
 }
 
-/* Whoever looks at the rows may refuse one, and must see all of them before the sync commits. That
+/* The visitor may refuse a row, and must see all of them before the sync commits. That
  * costs a round trip. Inside a transaction the sync commits nothing: see undo_refused. */
 static pawl_status show_all_rows(struct pawl__pg *pg, pawl_error *reterr)
 {

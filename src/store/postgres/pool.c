@@ -40,7 +40,7 @@ static pawl_status open_first(struct pawl__pg_pool *pool, pawl_error *reterr)
 
     pool->size = 1;
     TRY(open_counted(pool, &pg, reterr));
-    pawl__pg_pool_give(pool, pg);
+    pawl__pg_pool_return(pool, pg);
     return PAWL_OK;
 }
 
@@ -81,10 +81,10 @@ void pawl__pg_pool_close(struct pawl__pg_pool *pool)
     free(pool);
 }
 
-pawl_status pawl__pg_pool_take(struct pawl__pg_pool *pool,
-                               int64_t deadline_ns,
-                               struct pawl__pg **ret_pg,
-                               pawl_error *reterr)
+pawl_status pawl__pg_pool_borrow(struct pawl__pg_pool *pool,
+                                 int64_t deadline_ns,
+                                 struct pawl__pg **ret_pg,
+                                 pawl_error *reterr)
 {
     struct pawl__pg *idle = NULL;
     bool in_time = true;
@@ -110,7 +110,7 @@ pawl_status pawl__pg_pool_take(struct pawl__pg_pool *pool,
                                  pool->size_max);
 }
 
-void pawl__pg_pool_give(struct pawl__pg_pool *pool, struct pawl__pg *pg)
+void pawl__pg_pool_return(struct pawl__pg_pool *pool, struct pawl__pg *pg)
 {
     if (pg == NULL) {
         return;

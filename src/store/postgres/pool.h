@@ -1,11 +1,11 @@
 /* A bounded set of connections for threads that come and go.
  *
  *     struct pawl__pg *pg = NULL;
- *     status = pawl__pg_pool_take(pool, deadline_ns, &pg, reterr);
+ *     status = pawl__pg_pool_borrow(pool, deadline_ns, &pg, reterr);
  *     ...
- *     pawl__pg_pool_give(pool, pg);
+ *     pawl__pg_pool_return(pool, pg);
  *
- * Threads: any, at the same time. A connection belongs to its taker until it is given back. */
+ * Threads: any, at the same time. A connection belongs to its borrower until it is returned. */
 #ifndef PAWL_STORE_POSTGRES_POOL_H
 #define PAWL_STORE_POSTGRES_POOL_H
 
@@ -28,13 +28,13 @@ DEFINE_AUTO(struct pawl__pg_pool *, pawl__pg_pool_close)
 
 /* The connection that was used last, a new one, or the next that is given back before the monotonic
  * deadline: else TIMEOUT. A connection that broke in the pool connects again at its first call. */
-PAWL_MUST_USE pawl_status pawl__pg_pool_take(struct pawl__pg_pool *pool,
-                                             int64_t deadline_ns,
-                                             struct pawl__pg **ret_pg,
-                                             pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__pg_pool_borrow(struct pawl__pg_pool *pool,
+                                               int64_t deadline_ns,
+                                               struct pawl__pg **ret_pg,
+                                               pawl_error *reterr);
 
 /* Rolls back what is still open and resets interrupt and deadline. A connection that listens is not
  * for a pool. NULL is nothing. */
-void pawl__pg_pool_give(struct pawl__pg_pool *pool, struct pawl__pg *pg);
+void pawl__pg_pool_return(struct pawl__pg_pool *pool, struct pawl__pg *pg);
 
 #endif

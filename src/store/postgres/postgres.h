@@ -213,7 +213,7 @@ static inline struct pawl__pg_value pawl__pg_array_value(const struct pawl__pg_a
         sizeof((const struct pawl__pg_value[]){ __VA_ARGS__ }) / sizeof(struct pawl__pg_value)
 #define PG_NO_ARGS NULL, 0
 
-/* The rows of one statement. They belong to whoever holds them and outlive the connection; views
+/* The rows of one statement. They belong to their holder and outlive the connection; views
  * into them live as long as they do. Start with { 0 }. */
 struct pawl__pg_rows {
     void *result;
@@ -351,8 +351,9 @@ PAWL_MUST_USE pawl_status pawl__pg_listen(struct pawl__pg *pg,
 struct pawl__pg_notification {
     const char *channel; /* NULL when `missed` */
     const char *payload;
-    bool own;    /* sent by this connection */
-    bool missed; /* the connection was replaced: something may have been lost, so look for yourself
+    bool own; /* sent by this connection */
+    bool
+        missed; /* the connection was replaced: notifications may have been lost, so read the tables
                   */
 };
 

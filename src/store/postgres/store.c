@@ -71,7 +71,7 @@ void pawl__pg_store_done(struct pawl__pg_store *store)
     if (store->writer_is_apart) {
         pawl__pg_close(store->writer);
     } else {
-        pawl__pg_pool_give(store->pool, store->writer);
+        pawl__pg_pool_return(store->pool, store->writer);
     }
     pawl__pg_pool_close(store->pool);
     free(store->url);
@@ -165,19 +165,19 @@ pawl_status pawl__pg_store_open_pool(struct pawl__pg_store *store, size_t size, 
     return pawl__pg_pool_open(store->url, &store->options, size, &store->pool, reterr);
 }
 
-pawl_status pawl__pg_store_take_writer(struct pawl__pg_store *store, pawl_error *reterr)
+pawl_status pawl__pg_store_borrow_writer(struct pawl__pg_store *store, pawl_error *reterr)
 {
     int64_t deadline_ns = pawl__pg_store_now_ns(store) + store->options.lock_ms_max * NS_PER_MS;
 
     return store->writer != NULL
                ? PAWL_OK
-               : pawl__pg_pool_take(store->pool, deadline_ns, &store->writer, reterr);
+               : pawl__pg_pool_borrow(store->pool, deadline_ns, &store->writer, reterr);
 }
 
 void pawl__pg_store_release_writer(struct pawl__pg_store *store)
 {
     if (store->connections_max == 1) {
-        pawl__pg_pool_give(store->pool, STEAL(store->writer));
+        pawl__pg_pool_return(store->pool, STEAL(store->writer));
     }
 }
 
@@ -195,12 +195,12 @@ pawl_status pawl__pg_store_borrow_until(struct pawl__pg_store *store,
                                         pawl_error *reterr)
 {
     ret_borrowed->pool = store->pool;
-    return pawl__pg_pool_take(store->pool, deadline_ns, &ret_borrowed->pg, reterr);
+    return pawl__pg_pool_borrow(store->pool, deadline_ns, &ret_borrowed->pg, reterr);
 }
 
 void pawl__pg_return(struct pawl__pg_borrowed *borrowed)
 {
     if (borrowed->pg != NULL) {
-        pawl__pg_pool_give(borrowed->pool, borrowed->pg);
+        pawl__pg_pool_return(borrowed->pool, borrowed->pg);
     }
 }

@@ -81,8 +81,8 @@ PAWL_MUST_USE pawl_status pawl__pg_store_open_pool(struct pawl__pg_store *store,
                                                    pawl_error *reterr);
 
 /* The writer's connection is there afterwards; TIMEOUT: others have all of them. */
-PAWL_MUST_USE pawl_status pawl__pg_store_take_writer(struct pawl__pg_store *store,
-                                                     pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__pg_store_borrow_writer(struct pawl__pg_store *store,
+                                                       pawl_error *reterr);
 /* After each transaction: others may need the only connection. */
 void pawl__pg_store_release_writer(struct pawl__pg_store *store);
 

@@ -30,7 +30,7 @@ static void stop_waiting(void *context)
     pawl__cancel_now(&store->stop);
 }
 
-/* Whoever waits in this process was woken when it committed. */
+/* Waiting threads of this process were woken by its commit. */
 static bool is_news(const struct pawl__pg_store *store,
                     const struct pawl__pg_notification *notification)
 {
@@ -55,7 +55,7 @@ static pawl_status wait_for_news(struct pawl__pg_store *store,
     pawl_status status;
 
     if (store->listener == NULL) {
-        /* What was committed before this brings no notification: whoever waits reads at once. */
+        /* What was committed before this brings no notification: waiting threads read at once. */
         return connect_listener(store, reterr);
     }
     do {

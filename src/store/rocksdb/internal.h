@@ -10,13 +10,13 @@
 #include "store/lock.h"
 #include "store/rocksdb/rocksdb.h"
 
-/* Free space as last seen. A look costs a system call and the engine's mutex for each family, so
+/* Free space as last seen. Measuring costs a system call and the engine's mutex for each family, so
  * it is taken again only after LOOK_BYTES were written or LOOK_NS have passed, or when the last one
  * said no. */
 struct rocks_space {
     struct pawl__lock lock; /* covers all below */
     bool known;
-    int64_t looked_ns;
+    int64_t measured_ns;
     uint64_t free_bytes;
     uint64_t owed_bytes; /* what flushes and compactions of data already taken may still write */
     uint64_t spent_bytes;
@@ -30,7 +30,8 @@ struct rocks_share {
     size_t filter_bytes;
     atomic_uint_least64_t unflushed_bytes; /* as its own threads last saw it */
     atomic_bool flushing;                  /* `flusher` is at it */
-    struct pawl__thread flusher; /* whoever made the store leave may join it, without the lock */
+    struct pawl__thread
+        flusher; /* joined by the thread that made the store leave, without the lock */
 };
 
 struct pawl__rocks {
@@ -86,14 +87,14 @@ rocksdb_cache_t *pawl__rocks_memory_share(rocksdb_options_t *options, size_t *re
 
 /* Whether there is room for the filters of its memtables, `bytes` for as long as it is open: every
  * memtable has its filter from the beginning, also one that stays empty. */
-bool pawl__rocks_memory_take_filters(struct pawl__rocks *db, size_t bytes);
+bool pawl__rocks_memory_reserve_filters(struct pawl__rocks *db, size_t bytes);
 
 /* From open to close: a store that may be asked to flush. After leave, which may be called again, nobody
  * begins a flush of it; share.flusher may still run one. */
 void pawl__rocks_memory_join(struct pawl__rocks *db);
 void pawl__rocks_memory_leave(struct pawl__rocks *db);
 
-/* Has the largest store flush when memtables take most of their part. Now and then, by whoever writes;
+/* Has the largest store flush when memtables take most of their part. Now and then, on the thread that writes;
  * without any lock of a store. Waits for no store: the flush has a thread of its own. */
 void pawl__rocks_memory_relieve(void);
 void pawl__rocks_memory_flush(struct pawl__rocks *db); /* this one, in the same way */

@@ -5,7 +5,7 @@
  *
  * The engine flushes memtables when they reach their half, but only those of the store that writes at that
  * moment. Idle stores would keep theirs, and a busy one would flush after every few writes. So at less than
- * that half the largest store is told to flush, whoever writes.
+ * that half the largest store is told to flush, whichever store is written to.
  *
  * A store whose disk hangs must not hold up the others. So nothing here calls into a store with the lock
  * held: stores are compared by what their own threads last said, and a flush runs on a thread of its
@@ -86,7 +86,7 @@ rocksdb_cache_t *pawl__rocks_memory_share(rocksdb_options_t *options, size_t *re
     return memory.cache; /* set once */
 }
 
-bool pawl__rocks_memory_take_filters(struct pawl__rocks *db, size_t bytes)
+bool pawl__rocks_memory_reserve_filters(struct pawl__rocks *db, size_t bytes)
 {
     pawl__lock(&memory.lock);
     bool fits = memory.filter_bytes + bytes <= bytes_max_locked() / FILTERS_OF_BUDGET;

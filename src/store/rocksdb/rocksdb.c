@@ -93,7 +93,9 @@ static void close_dir(DIR **stream)
     }
 }
 
-static pawl_status look_into(const char *dir, struct dir_content *ret_content, pawl_error *reterr)
+static pawl_status read_content(const char *dir,
+                                struct dir_content *ret_content,
+                                pawl_error *reterr)
 {
     AUTO(close_dir) DIR *stream = opendir(dir);
     struct dir_content content = { 0 };
@@ -123,11 +125,11 @@ static pawl_status refuse_headless(const struct dir_content *content, pawl_error
                : PAWL_OK;
 }
 
-pawl_status pawl__rocks_look(const char *dir, bool *ret_exists, pawl_error *reterr)
+pawl_status pawl__rocks_inspect(const char *dir, bool *ret_exists, pawl_error *reterr)
 {
     struct dir_content content = { 0 };
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = look_into(dir, &content, &error);
+    pawl_status status = read_content(dir, &content, &error);
 
     if (status == PAWL_OK) {
         status = refuse_headless(&content, &error);
@@ -164,7 +166,7 @@ static pawl_status check_dir(const struct pawl__rocks *db, bool *ret_exists, paw
     if (faccessat(AT_FDCWD, db->dir, W_OK | X_OK, AT_EACCESS) != 0) {
         return pawl__fail_errno(reterr, errno, "write into '%s'", db->dir);
     }
-    TRY(look_into(db->dir, &content, reterr));
+    TRY(read_content(db->dir, &content, reterr));
     TRY(pawl__fs_free_bytes(db->dir, &free_bytes, reterr));
     TRY(refuse_headless(&content, reterr));
     /* Recovery writes the logs' content out; a quarter of the reserve is for its own files. The
@@ -208,7 +210,7 @@ static rocksdb_options_t *options_without_preallocation(void)
     return native;
 }
 
-/* Whoever writes only what is not there yet asks first, and "no" should not cost a search. */
+/* An insert-if-not-exists reads first, and "no" should not cost a search. */
 static void set_memtables(rocksdb_options_t *native,
                           struct pawl__rocks *db,
                           const struct pawl__rocks_options *options,
@@ -218,7 +220,7 @@ static void set_memtables(rocksdb_options_t *native,
 
     rocksdb_options_set_write_buffer_size(native, bytes);
     rocksdb_options_set_arena_block_size(native, MIN(bytes / 8, (size_t)ARENA_BYTES_MAX));
-    if (!options->read_only && pawl__rocks_memory_take_filters(db, filters)) {
+    if (!options->read_only && pawl__rocks_memory_reserve_filters(db, filters)) {
         rocksdb_options_set_memtable_prefix_bloom_size_ratio(native, MEMTABLE_FILTER_RATIO);
         rocksdb_options_set_memtable_whole_key_filtering(native, 1);
     }
@@ -451,7 +453,7 @@ static pawl_status find_dir(const char *dir,
     if (!options->read_only) {
         return make_dir(dir, options->free_space_min, reterr);
     }
-    pawl_status status = pawl__rocks_look(dir, &exists, reterr);
+    pawl_status status = pawl__rocks_inspect(dir, &exists, reterr);
     return status == PAWL_OK && !exists ? pawl__fail(reterr, PAWL_NOT_FOUND, "there is no store")
                                         : status;
 }

@@ -7,7 +7,7 @@
  *               end before the handle is closed.
  *   Conditions  A write is unconditional. "Insert when absent" is a get and a write by the one
  *               thread that writes that family; with several writers the caller brings a lock.
- *   Full disk   Every write first looks at the free space and stops, with PAWL_NO_SPACE and nothing
+ *   Full disk   Every write first checks the free space and stops, with PAWL_NO_SPACE and nothing
  *               written, at `free_space_min` above what flushes and compactions of the data already
  *               taken may need: the engine does not survive ENOSPC, it may abort the process. It
  *               goes on by itself when space is back. A store that is only read needs no space.
@@ -64,7 +64,9 @@ uint64_t pawl__rocks_memory_used(void);
 
 /* Whether a store is there. Makes nothing and changes nothing. DENIED, INVALID (something that is no
  * directory), CORRUPT: its data files are there, but what names them is not. */
-PAWL_MUST_USE pawl_status pawl__rocks_look(const char *dir, bool *ret_exists, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__rocks_inspect(const char *dir,
+                                              bool *ret_exists,
+                                              pawl_error *reterr);
 
 /* Creates the directory when it is missing, but NOT_FOUND for one that only reads. DENIED when it cannot be written, NO_SPACE when there
  * is no room to recover, BUSY when another handle has it, CORRUPT when it is damaged; nothing is

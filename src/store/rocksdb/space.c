@@ -6,8 +6,8 @@
 #include "base/os/fs.h"
 #include "store/rocksdb/internal.h"
 
-static const uint64_t look_bytes = UINT64_C(1) << 20;
-static const int64_t look_ns = 100 * NS_PER_MS;
+static const uint64_t measure_every_bytes = UINT64_C(1) << 20;
+static const int64_t measure_every_ns = 100 * NS_PER_MS;
 
 #define PAY_BYTES_MIN (UINT64_C(1) << 20) /* of memtables that are worth a flush */
 #define PAY_NS_MIN NS_PER_S               /* between two of them */
@@ -61,14 +61,14 @@ static uint64_t owed_bytes(struct pawl__rocks *db)
            + MAX(upper, pawl__rocks_property_sum(db, "rocksdb.estimate-pending-compaction-bytes"));
 }
 
-static pawl_status look_locked(struct pawl__rocks *db, int64_t now_ns, pawl_error *reterr)
+static pawl_status measure_locked(struct pawl__rocks *db, int64_t now_ns, pawl_error *reterr)
     REQUIRES_LOCK(db->space.lock)
 {
     struct rocks_space *space = &db->space;
     pawl_status status = pawl__fs_free_bytes(db->dir, &space->free_bytes, reterr);
 
     space->known = status == PAWL_OK;
-    space->looked_ns = now_ns;
+    space->measured_ns = now_ns;
     space->spent_bytes = 0;
     space->owed_bytes = owed_bytes(db);
     atomic_store(&db->share.unflushed_bytes, pawl__rocks_unflushed_bytes(db));
@@ -113,7 +113,7 @@ static bool should_pay_locked(struct pawl__rocks *db, int64_t now_ns) REQUIRES_L
 }
 
 struct reserve_outcome { /* what is to be done once the lock is free */
-    bool looked;
+    bool measured;
     bool pay;
 };
 
@@ -127,9 +127,10 @@ static pawl_status reserve_locked(struct pawl__rocks *db,
     uint64_t reserve = only_deletes ? db->free_space_min / 2 : db->free_space_min;
     int64_t now_ns = pawl__monotonic_ns(db->clock);
 
-    if (!space->known || space->spent_bytes >= look_bytes || now_ns - space->looked_ns >= look_ns) {
-        pawl_status status = look_locked(db, now_ns, reterr);
-        ret_outcome->looked = true;
+    if (!space->known || space->spent_bytes >= measure_every_bytes
+        || now_ns - space->measured_ns >= measure_every_ns) {
+        pawl_status status = measure_locked(db, now_ns, reterr);
+        ret_outcome->measured = true;
         if (status != PAWL_OK) {
             return status;
         }
@@ -137,7 +138,7 @@ static pawl_status reserve_locked(struct pawl__rocks *db,
     /* The log, the file that a flush makes of it, and the one that a compaction makes of that. */
     uint64_t spent = space->spent_bytes + 3 * bytes;
     if (space->free_bytes < reserve || space->free_bytes - reserve < space->owed_bytes + spent) {
-        space->known = false; /* the next write looks again: somebody may have made room */
+        space->known = false; /* the next write measures again: somebody may have made room */
         ret_outcome->pay = should_pay_locked(db, now_ns);
         return pawl__fail(reterr,
                           PAWL_NO_SPACE,
@@ -165,7 +166,7 @@ pawl_status pawl__rocks_reserve(struct pawl__rocks *db,
     if (outcome.pay) {
         pawl__rocks_memory_flush(db);
     }
-    if (outcome.looked && status == PAWL_OK) {
+    if (outcome.measured && status == PAWL_OK) {
         pawl__rocks_memory_relieve(); /* as often as that, for it costs about as much */
     }
     return status;

@@ -33,7 +33,7 @@ struct log_walk {
     uint64_t good; /* the end of the last whole record */
     bool hole;     /* zeros where a record should begin */
     bool orphan;   /* behind it: a continuation without a start */
-    bool other;    /* anything else that is not as it should be: a person must look */
+    bool other;    /* anything else that is not as it should be: a person must decide */
 };
 
 static bool checksum_fits(const char *fragment, size_t len, uint32_t stored)

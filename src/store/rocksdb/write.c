@@ -205,7 +205,7 @@ pawl_status pawl__rocks_write(struct pawl__rocks *db,
     if (text != NULL) {
         return pawl__rocks_poison(db, text, reterr);
     }
-    atomic_fetch_add(&db->share.unflushed_bytes, batch->bytes); /* until the next look */
+    atomic_fetch_add(&db->share.unflushed_bytes, batch->bytes); /* until space is measured again */
     pawl__rocks_batch_clear(batch);
     FAILPOINT("rocksdb.write.after", reterr);
     return PAWL_OK;

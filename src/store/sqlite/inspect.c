@@ -85,21 +85,21 @@ static pawl_status check_owner(struct pawl__sqlite *db, int32_t application_id, 
 }
 
 static pawl_status inspect(struct pawl__sqlite *db,
-                           const struct pawl__sqlite_look *look,
+                           const struct pawl__sqlite_inspection *expected,
                            struct pawl__sqlite_facts *facts,
                            pawl_error *reterr)
 {
-    TRY(check_owner(db, look->application_id, reterr));
+    TRY(check_owner(db, expected->application_id, reterr));
     /* Damage first: what a damaged file says about its schema counts for nothing. */
-    if (facts->bytes <= look->check_bytes_max) {
+    if (facts->bytes <= expected->check_bytes_max) {
         TRY(pawl__sqlite_quick_check(db, reterr));
         facts->checked = true;
     }
     return pawl__migrate_pending(
-        &pawl__sqlite_migrate_ops, db, look->schema, &facts->pending, reterr);
+        &pawl__sqlite_migrate_ops, db, expected->schema, &facts->pending, reterr);
 }
 
-static void close_look(struct pawl__sqlite **db)
+static void close_inspected(struct pawl__sqlite **db)
 {
     if (*db != NULL) {
         sqlite3_close((*db)->native);
@@ -108,17 +108,17 @@ static void close_look(struct pawl__sqlite **db)
     }
 }
 
-static pawl_status open_look(const char *path,
-                             bool immutable,
-                             struct pawl__sqlite **ret_db,
-                             pawl_error *reterr)
+static pawl_status open_to_inspect(const char *path,
+                                   bool immutable,
+                                   struct pawl__sqlite **ret_db,
+                                   pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf uri = BUF_INIT(PATH_BYTES_MAX);
-    AUTO(close_look) struct pawl__sqlite *db = calloc(1, sizeof(*db));
+    AUTO(close_inspected) struct pawl__sqlite *db = calloc(1, sizeof(*db));
 
     pawl__sqlite_add_uri(&uri, path, immutable);
     if (db == NULL || uri.broken || (db->path = strdup(path)) == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory to look at '%s'", path);
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory to inspect '%s'", path);
     }
     db->clock = pawl__clock_or_real(NULL);
     int rc = sqlite3_open_v2(uri.data,
@@ -135,32 +135,33 @@ static pawl_status open_look(const char *path,
 
 static pawl_status open_and_inspect(const char *path,
                                     bool immutable,
-                                    const struct pawl__sqlite_look *look,
+                                    const struct pawl__sqlite_inspection *expected,
                                     struct pawl__sqlite_facts *facts,
                                     pawl_error *reterr)
 {
-    AUTO(close_look) struct pawl__sqlite *db = NULL;
+    AUTO(close_inspected) struct pawl__sqlite *db = NULL;
 
-    TRY(open_look(path, immutable, &db, reterr));
-    return inspect(db, look, facts, reterr);
+    TRY(open_to_inspect(path, immutable, &db, reterr));
+    return inspect(db, expected, facts, reterr);
 }
 
 bool pawl__sqlite_answers(const char *path, const char *sql)
 {
-    AUTO(close_look) struct pawl__sqlite *db = NULL;
+    AUTO(close_inspected) struct pawl__sqlite *db = NULL;
     AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
     struct pawl__sqlite_facts facts = { 0 };
     bool log = false;
 
     (void)size_of_log(path, &log);
-    return read_header(path, &facts, NULL) == PAWL_OK && open_look(path, !log, &db, NULL) == PAWL_OK
+    return read_header(path, &facts, NULL) == PAWL_OK
+           && open_to_inspect(path, !log, &db, NULL) == PAWL_OK
            && pawl__sqlite_prepare_once(db, sql, &stmt, NULL) == PAWL_OK;
 }
 
-pawl_status pawl__sqlite_look(const char *path,
-                              const struct pawl__sqlite_look *look,
-                              struct pawl__sqlite_facts *ret_facts,
-                              pawl_error *reterr)
+pawl_status pawl__sqlite_inspect(const char *path,
+                                 const struct pawl__sqlite_inspection *expected,
+                                 struct pawl__sqlite_facts *ret_facts,
+                                 pawl_error *reterr)
 {
     struct pawl__sqlite_facts facts = { 0 };
     bool log = false;
@@ -168,11 +169,11 @@ pawl_status pawl__sqlite_look(const char *path,
 
     facts.log_bytes = size_of_log(path, &log);
     if (status == PAWL_OK && facts.bytes > 0) {
-        status = open_and_inspect(path, !log, look, &facts, reterr);
+        status = open_and_inspect(path, !log, expected, &facts, reterr);
     }
-    /* Somebody may have begun to write while we looked without a lock: then look again, with. */
+    /* Another process may have begun to write while we read without a lock: then read again, with. */
     if (status == PAWL_CORRUPT && !log && (size_of_log(path, &log), log)) {
-        status = open_and_inspect(path, false, look, &facts, reterr);
+        status = open_and_inspect(path, false, expected, &facts, reterr);
     }
     if (status == PAWL_OK) {
         *ret_facts = facts;

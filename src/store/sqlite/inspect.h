@@ -7,7 +7,7 @@
 
 #include "store/migrate.h"
 
-struct pawl__sqlite_look {
+struct pawl__sqlite_inspection {
     int32_t application_id;
     const struct pawl__schema *schema;
     uint64_t check_bytes_max; /* a larger file is not read whole */
@@ -25,10 +25,10 @@ struct pawl__sqlite_facts {
  * CORRUPT when it is damaged. An empty file is a store that nobody has written to yet.
  *
  * Do not call it while this process has the store open (POSIX locks). */
-PAWL_MUST_USE pawl_status pawl__sqlite_look(const char *path,
-                                            const struct pawl__sqlite_look *look,
-                                            struct pawl__sqlite_facts *ret_facts,
-                                            pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__sqlite_inspect(const char *path,
+                                               const struct pawl__sqlite_inspection *expected,
+                                               struct pawl__sqlite_facts *ret_facts,
+                                               pawl_error *reterr);
 
 /* Whether `path` is a database that understands this one statement: tells foreign schemas apart.
  * As above, it leaves nothing behind. */

@@ -376,7 +376,7 @@ static void memory_barrier(sqlite3_file *base)
 {
     (void)base;
     atomic_thread_fence(memory_order_seq_cst);
-    pawl__lock(&lock); /* as SQLite's own: whoever was inside has finished */
+    pawl__lock(&lock); /* as SQLite's own: a thread that was inside has finished */
     pawl__unlock(&lock);
 }
 

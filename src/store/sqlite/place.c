@@ -23,7 +23,7 @@ void pawl__sqlite_note_sides(struct pawl__sqlite *db)
         struct stat info;
 
         /* Without memory for the name, or without the file (a store that is only read), it is not
-         * looked at. */
+         * compared. */
         if (asprintf(&side->path, "%s%s", path, suffixes[i]) < 0) {
             side->path = NULL;
         } else if (stat(side->path, &info) == 0) {

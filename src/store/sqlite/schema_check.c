@@ -7,7 +7,7 @@
  * INSERT may leave out (extend.c); a trigger on one of ours is.
  *
  * Making a large schema takes 7 ms. So scripts/embed-sql does it when pawl is built, and a store whose
- * objects have the same hash needs no second look. */
+ * objects have the same hash needs no comparison. */
 #include "store/sqlite/internal.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Opening and closing. A file is looked at before anything is written to it: one that is not ours,
+/* Opening and closing. A file is inspected before anything is written to it: one that is not ours,
  * or newer than we are, stays as it was, byte for byte. */
 #include "store/sqlite/internal.h"
 
@@ -21,7 +21,7 @@
 #define BUSY_NAP_NS_MAX (50 * NS_PER_MS)
 
 enum {
-    PROGRESS_INSTRUCTIONS = 1000, /* between two looks at the interrupt flag */
+    PROGRESS_INSTRUCTIONS = 1000, /* between two checks of the interrupt flag */
     LOG_BYTES_KEPT = 64 << 20,    /* a longer log is cut when it has been moved into the file */
     PRAGMA_SIZE = 80,
 };
@@ -343,7 +343,7 @@ static pawl_status prepare_table(struct pawl__sqlite *db,
     return PAWL_OK;
 }
 
-/* Makes an empty file ours. Another process may be doing the same, so look again under the lock. */
+/* Makes an empty file ours. Another process may be doing the same, so check again under the lock. */
 static pawl_status claim(struct pawl__sqlite *db,
                          const struct pawl__sqlite_options *options,
                          pawl_error *reterr)

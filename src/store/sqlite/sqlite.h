@@ -12,7 +12,7 @@
  * pawl__sqlite_interrupt may be called from another. Open a handle for each thread. A handle does
  * not survive a fork: the child must neither use nor close it.
  *
- * Processes: any number may have a store open. Writers take turns; whoever waits longer than
+ * Processes: any number may have a store open. Writers take turns; a writer that waits longer than
  * `busy_ms_max` gets BUSY with the time waited in the message.
  *
  * Failed fsync: the kernel may have dropped the pages and will not say so twice. The handle is then
@@ -55,7 +55,7 @@ struct pawl__sqlite_options {
     int32_t application_id;            /* marks our files; another one is refused */
     const struct pawl__schema *schema; /* migrated at open; NULL: none */
     /* The objects of the store are not compared with the schema: another handle of the same owner
-     * did, or whoever opens it checks what there is. */
+     * did, or its opener checks what there is. */
     bool schema_unchecked;
     const char *temp_schema;       /* tables of this handle alone, for its statements; or NULL */
     const char *const *statements; /* each one statement; prepared at open */

@@ -1,6 +1,6 @@
 /* News from other processes: inotify says at once that somebody writes to the log file, and
  * SQLite's data_version says whether a commit became visible. The write comes before the commit
- * (and its fsync) is done, so after every sign of life we look again at short intervals; without
+ * (and its fsync) is done, so after every sign of life we read again at short intervals; without
  * inotify, or when it missed something, the longest interval is the safety net. */
 #include "store/sqlite/watch.h"
 
@@ -47,7 +47,7 @@ static void wake_eventfd(void *context)
 {
     uint64_t one = 1;
 
-    /* Failing means that the counter is full: whoever reads it wakes all the same. */
+    /* Failing means that the counter is full: a thread that reads it wakes all the same. */
     (void)!write(*(int *)context, &one, sizeof(one));
 }
 
@@ -107,7 +107,7 @@ pawl_status pawl__sqlite_watch(struct pawl__sqlite_watch *watch,
         return pawl__fail(reterr, PAWL_FAILED, "no eventfd to be had");
     }
     if (watch->fresh) {
-        /* What was committed before this is no change any more: let everybody look at once. */
+        /* What was committed before this is no change any more: all waiting threads read at once. */
         pawl_status status = pawl__sqlite_data_version(watch->db, &watch->data_version, reterr);
         watch->fresh = status != PAWL_OK;
         return status;

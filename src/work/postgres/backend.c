@@ -68,7 +68,7 @@ static pawl_status begin_once(struct work_postgres *backend, pawl_error *reterr)
 {
     struct work_pg_trip trip;
 
-    TRY(pawl__pg_store_take_writer(&backend->pg, reterr));
+    TRY(pawl__pg_store_borrow_writer(&backend->pg, reterr));
     backend->prefetched =
         (struct work_pg_prefetched){ .plan = backend->prefetched.plan, .next_due_us = INT64_MAX };
     pawl__arena_clear(&backend->arena);

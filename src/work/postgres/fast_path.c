@@ -402,7 +402,7 @@ pawl_status pawl__work_pg_fast_path(struct work_backend *base,
     if (filter != NULL && !pawl__work_pg_has_more(&backend->queue_head, filter)) {
         return PAWL_OK;
     }
-    TRY(pawl__pg_store_take_writer(&backend->pg, reterr));
+    TRY(pawl__pg_store_borrow_writer(&backend->pg, reterr));
     pawl__work_pg_prepare_walk(&backend->queue_head, pawl__pg_store_now_ns(&backend->pg));
     pawl_status status = run_group(&group, filter != NULL, reterr);
     if (filter != NULL && group.claimed < count_wanted(&group)) {

@@ -14,7 +14,7 @@
 #include "store/sqlite/inspect.h"
 #include "test_schemas.h"
 
-static const struct pawl__sqlite_look probe_look = {
+static const struct pawl__sqlite_inspection probe_look = {
     .application_id = PROBE_APPLICATION_ID,
     .schema = &pawl__schema_sqlite_probe,
     .check_bytes_max = UINT64_MAX,
@@ -35,7 +35,7 @@ static size_t count_files(const char *dir)
 
 /* The look's status; fails when it changed a byte of the store or the number of files. */
 static pawl_status look(struct probe *probe,
-                        const struct pawl__sqlite_look *how,
+                        const struct pawl__sqlite_inspection *how,
                         struct pawl__sqlite_facts *facts,
                         pawl_error *error)
 {
@@ -43,7 +43,7 @@ static pawl_status look(struct probe *probe,
     size_t size_after = 0;
     size_t files = count_files(probe->dir);
     char *before = file_read(probe->path, &size);
-    pawl_status status = pawl__sqlite_look(probe->path, how, facts, error);
+    pawl_status status = pawl__sqlite_inspect(probe->path, how, facts, error);
     char *after = file_read(probe->path, &size_after);
 
     assert_int_equal(size, size_after);
@@ -67,7 +67,7 @@ static void test_a_closed_store_is_read_whole(void **state)
     assert_int_equal(facts.log_bytes, 0);
     assert_int_equal(facts.pending, 0);
 
-    struct pawl__sqlite_look quick = probe_look;
+    struct pawl__sqlite_inspection quick = probe_look;
     quick.check_bytes_max = facts.bytes - 1;
     assert_ok(look(probe, &quick, &facts, &error), &error);
     assert_false(facts.checked);
@@ -130,7 +130,7 @@ static void test_an_older_store_has_migrations_pending_and_a_newer_one_is_refuse
     struct pawl__schema half = { .component = whole->component,
                                  .migrations = whole->migrations,
                                  .count = whole->count - 1 };
-    struct pawl__sqlite_look how = probe_look;
+    struct pawl__sqlite_inspection how = probe_look;
     struct pawl__sqlite *db = NULL;
 
     probe->options.schema = &half;
@@ -153,11 +153,12 @@ static void test_what_is_not_ours_is_refused(void **state)
     struct probe *probe = *state;
     struct pawl__sqlite_facts facts = { 0 };
     pawl_error error = PAWL_ERROR_INIT;
-    struct pawl__sqlite_look other = probe_look;
+    struct pawl__sqlite_inspection other = probe_look;
 
     assert_status(
-        pawl__sqlite_look(probe->path, &probe_look, &facts, &error), PAWL_NOT_FOUND, &error);
-    assert_status(pawl__sqlite_look(probe->dir, &probe_look, &facts, &error), PAWL_INVALID, &error);
+        pawl__sqlite_inspect(probe->path, &probe_look, &facts, &error), PAWL_NOT_FOUND, &error);
+    assert_status(
+        pawl__sqlite_inspect(probe->dir, &probe_look, &facts, &error), PAWL_INVALID, &error);
     file_write(probe->path, "", 0);
     assert_ok(look(probe, &probe_look, &facts, &error), &error);
     assert_int_equal(facts.bytes, 0);
@@ -197,7 +198,7 @@ static void test_a_name_that_looks_like_a_uri_is_a_file(void **state)
     pawl__sqlite_close(probe_open(probe));
     snprintf(odd, sizeof(odd), "/%s/a?mode=rwc&x=%%41#b", probe->dir);
     assert_int_equal(rename(probe->path, odd), 0);
-    assert_ok(pawl__sqlite_look(odd, &probe_look, &facts, &error), &error);
+    assert_ok(pawl__sqlite_inspect(odd, &probe_look, &facts, &error), &error);
     assert_true(facts.checked);
 }
 
