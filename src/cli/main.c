@@ -98,7 +98,7 @@ static pawl_status run_line(
         .args = &args,
         .clock = pawl__clock_real(),
         .json = json,
-        .term = pawl__term_look(STDOUT_FILENO, (const char *const *)environ),
+        .term = pawl__term_detect(STDOUT_FILENO, (const char *const *)environ),
     };
 
     TRY(pawl__cli_init(&cli, reterr));

@@ -132,7 +132,7 @@ static pawl_status commit_batch(struct pawl__commit *commit, size_t count, pawl_
  */
 static void run_batch_locked(struct pawl__commit *commit) REQUIRES_LOCK(commit->lock)
 {
-    size_t count = pawl__commit_core_take(&commit->core, commit->batch);
+    size_t count = pawl__commit_core_begin_batch(&commit->core, commit->batch);
     pawl__unlock(&commit->lock);
 
     pawl_error error = PAWL_ERROR_INIT;

@@ -80,7 +80,7 @@ static void looks(struct fixture *f, int64_t at)
         break;
     case PAWL__COMMIT_TAKE:
         pawl__buf_add_text(&line, " takes");
-        f->batch_count = pawl__commit_core_take(&f->core, f->batch);
+        f->batch_count = pawl__commit_core_begin_batch(&f->core, f->batch);
         for (size_t i = 0; i < f->batch_count; i++) {
             pawl__buf_add_format(&line, " %s", name_of(f, f->batch[i]));
         }
@@ -467,7 +467,7 @@ static void walk_take(struct walk *walk, int64_t now)
         || pawl__commit_core_next(&walk->core, now, &until_ns) != PAWL__COMMIT_TAKE) {
         return;
     }
-    walk->batch_count = pawl__commit_core_take(&walk->core, walk->batch);
+    walk->batch_count = pawl__commit_core_begin_batch(&walk->core, walk->batch);
     size_t bytes = 0;
     for (size_t i = 0; i < walk->batch_count; i++) {
         unsigned number = walk->submitted[walk->batch[i] - walk->items];

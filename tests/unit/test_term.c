@@ -240,15 +240,15 @@ static void test_a_file_is_no_terminal(void **state)
     AUTO(pawl__fs_close) int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     (void)state;
-    struct pawl__term term = pawl__term_look(fd, environment);
+    struct pawl__term term = pawl__term_detect(fd, environment);
     assert_false(term.is_terminal);
     assert_false(term.colour);
     assert_true(term.unicode);
     assert_int_equal(term.width, 123);
-    term = pawl__term_look(fd, odd);
+    term = pawl__term_detect(fd, odd);
     assert_false(term.unicode);
     assert_int_equal(term.width, 80);
-    assert_int_equal(pawl__term_look(-1, NULL).width, 80);
+    assert_int_equal(pawl__term_detect(-1, NULL).width, 80);
 }
 
 static void test_a_terminal_is_known_with_its_width(void **state)
@@ -262,14 +262,14 @@ static void test_a_terminal_is_known_with_its_width(void **state)
 
     (void)state;
     assert_int_equal(openpty(&master, &terminal, NULL, NULL, &size), 0);
-    struct pawl__term term = pawl__term_look(terminal, plain);
+    struct pawl__term term = pawl__term_detect(terminal, plain);
     assert_true(term.is_terminal);
     assert_true(term.colour); /* an empty NO_COLOR is none */
     assert_int_equal(term.width, 97);
-    term = pawl__term_look(terminal, no_colour);
+    term = pawl__term_detect(terminal, no_colour);
     assert_true(term.is_terminal);
     assert_false(term.colour);
-    assert_false(pawl__term_look(terminal, dumb).is_terminal);
+    assert_false(pawl__term_detect(terminal, dumb).is_terminal);
     size.ws_col = 31;
     assert_int_equal(ioctl(master, TIOCSWINSZ, &size), 0);
     assert_int_equal(pawl__term_width(terminal, 80), 31);

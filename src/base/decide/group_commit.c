@@ -153,7 +153,8 @@ static void unlink_waiting(struct pawl__commit_core *core, struct pawl__commit_i
     core->waiting_bytes -= item->bytes;
 }
 
-size_t pawl__commit_core_take(struct pawl__commit_core *core, struct pawl__commit_item **ret_items)
+size_t pawl__commit_core_begin_batch(struct pawl__commit_core *core,
+                                     struct pawl__commit_item **ret_items)
 {
     size_t count = 0;
     size_t bytes = 0;

@@ -102,7 +102,8 @@ enum pawl__commit_step pawl__commit_core_next(const struct pawl__commit_core *co
 
 /* The next batch into `ret_items`, which has room for batch_items_max: the oldest items up to the
  * limits. They are in flight; there must be no batch in flight already. */
-size_t pawl__commit_core_take(struct pawl__commit_core *core, struct pawl__commit_item **ret_items);
+size_t pawl__commit_core_begin_batch(struct pawl__commit_core *core,
+                                     struct pawl__commit_item **ret_items);
 
 /* The batch came back. `failure` NULL: each item keeps the outcome it was given; otherwise all of
  * them failed with that. They are answered now and no longer known to the core. */

@@ -20,7 +20,7 @@ void pawl__object_time(struct pawl__object *object, const char *key, int64_t us)
 /* A stored JSON value, on one line; foreign SQL may have stored something else, which is then a
  * string. */
 void pawl__object_json(struct pawl__object *object, const char *key, pawl_view json);
-/* The key alone, for whoever adds the value. */
+/* The key alone; the caller adds the value. */
 void pawl__object_key(struct pawl__object *object, const char *key);
 void pawl__object_end(struct pawl__object *object);
 

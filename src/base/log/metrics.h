@@ -1,7 +1,7 @@
 /* Numbers about the program for Prometheus: counters, gauges and histograms, with labels.
  *
  * A metric is registered once, from a static description; a series is one combination of its
- * labels' values. Both may fail, allocate and take the registry's lock, so whoever counts asks for
+ * labels' values. Both may fail, allocate and take the registry's lock, so code that counts asks for
  * its series when it is set up and keeps the pointer. Counting itself is atomic: no lock, no
  * allocation, no failure, and NULL (a series that was refused) is counted nowhere.
  *

@@ -52,7 +52,7 @@ pawl_status pawl__fs_named(const char *path, char **ret_path, pawl_error *reterr
         free(named);
         named = realpath(path, NULL);
         if (named == NULL) {
-            return pawl__fail_errno(reterr, errno, "look at '%s'", path);
+            return pawl__fail_errno(reterr, errno, "inspect '%s'", path);
         }
     }
     TRY(pawl__check_memory(named, "a path", reterr));
@@ -142,7 +142,7 @@ pawl_status pawl__fs_make_dir(const char *path, pawl_error *reterr)
                                      : pawl__fail_errno(reterr, ENOTDIR, "'%s'", path);
     }
     if (errno != ENOENT) {
-        return pawl__fail_errno(reterr, errno, "look at '%s'", path);
+        return pawl__fail_errno(reterr, errno, "inspect '%s'", path);
     }
     AUTO(pawl__text_free) char *parent = parent_of(path);
     TRY(pawl__check_memory(parent, "a path", reterr));
@@ -257,7 +257,7 @@ pawl_status pawl__fs_publish(const char *temporary, const char *path, pawl_error
     }
     pawl_status status = pawl__fs_sync_parent(path, reterr);
     if (status != PAWL_OK) {
-        unlink(path); /* whoever is told that it failed looks for nothing there */
+        unlink(path); /* a failed call leaves no file behind */
     }
     return status;
 }
@@ -286,7 +286,7 @@ static pawl_status read_all(
 pawl_status pawl__fs_read_small(
     const char *path, char *ret_text, size_t size, size_t *ret_len, pawl_error *reterr)
 {
-    /* Opening a FIFO waits for whoever writes to it, who may never come. */
+    /* Opening a FIFO waits for a writer, which may never come. */
     AUTO(pawl__fs_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat info;
 
@@ -311,7 +311,7 @@ pawl_status pawl__fs_free_bytes(const char *path, uint64_t *ret_bytes, pawl_erro
     struct statvfs info;
 
     if (statvfs(path, &info) != 0) {
-        return pawl__fail_errno(reterr, errno, "look at the file system of '%s'", path);
+        return pawl__fail_errno(reterr, errno, "inspect the file system of '%s'", path);
     }
     *ret_bytes = (uint64_t)info.f_bavail * info.f_frsize;
     return PAWL_OK;

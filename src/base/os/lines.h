@@ -5,7 +5,7 @@
  *
  *     while ((status = pawl__lines_next(&lines, &line, reterr)) == PAWL_OK) { ... }
  *
- * A line ends with LF, or where the input does; CR LF is fine for whoever ignores white space. A
+ * A line ends with LF, or where the input does; CR LF is fine for a caller that ignores white space. A
  * UTF-8 byte order mark at the start is dropped. The limit counts neither, nor the CR of a CR LF. One
  * thread at a time. */
 #ifndef PAWL_BASE_OS_LINES_H
@@ -35,7 +35,7 @@ PAWL_MUST_USE pawl_status pawl__lines_next(struct pawl__lines *lines,
                                            pawl_view *ret_line,
                                            pawl_error *reterr);
 
-/* True when the next call will not wait for anybody. Whoever holds answers back until there are
+/* True when the next call will not wait for anybody. A caller that holds answers back until there are
  * enough of them asks this first, so that a slow writer gets its answer at once. What it reads
  * moves the buffer: the last line is gone. */
 bool pawl__lines_ready(struct pawl__lines *lines);

@@ -58,7 +58,7 @@ static size_t columns_of(const char *const *environment)
     return (size_t)columns;
 }
 
-struct pawl__term pawl__term_look(int fd, const char *const *environment)
+struct pawl__term pawl__term_detect(int fd, const char *const *environment)
 {
     const char *kind = pawl__environment_get(environment, "TERM");
     bool is_dumb = kind == NULL || strcmp(kind, "dumb") == 0;

@@ -2,7 +2,7 @@
  *
  * A progress bar appears on a terminal once the work has taken a second, is redrawn at most ten
  * times a second, and is gone when the work is done. Where no terminal is, nothing is written. It
- * has no thread: whoever does the work calls pawl__progress_update as often as it likes.
+ * has no thread: the code that does the work calls pawl__progress_update as often as it likes.
  *
  *     import  ━━━━━━━━━━━━━━━━━━━━━━───────────────────  57%  12.3 k/s  1:23 left
  *     tail    12.3 k  841/s  0:15                            (a total that nobody knows)
@@ -23,7 +23,7 @@ struct pawl__term {
     size_t width;     /* columns: the terminal's, else COLUMNS, else 80 */
 };
 
-struct pawl__term pawl__term_look(int fd, const char *const *environment);
+struct pawl__term pawl__term_detect(int fd, const char *const *environment);
 
 /* The terminal's columns now; `otherwise` when it is none or does not tell. */
 size_t pawl__term_width(int fd, size_t otherwise);

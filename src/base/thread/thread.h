@@ -51,7 +51,7 @@ void pawl__cond_signal(struct pawl__cond *cond);
 void pawl__cond_broadcast(struct pawl__cond *cond);
 void pawl__cond_wait(struct pawl__cond *cond, struct pawl__lock *lock) REQUIRES_LOCK(*lock);
 
-/* False when the monotonic deadline passed first. Spurious wake-ups happen: look at the state. */
+/* False when the monotonic deadline passed first. Spurious wake-ups happen: check the state. */
 bool pawl__cond_wait_until(struct pawl__cond *cond, struct pawl__lock *lock, int64_t deadline_ns)
     REQUIRES_LOCK(*lock);
 

@@ -105,7 +105,7 @@ static void write_eventfd(void *context)
     const struct pawl__watch_subscriber *subscriber = context;
     uint64_t one = 1;
 
-    /* Failing means that the counter is full: whoever polls it wakes all the same. */
+    /* Failing means that the counter is full: a thread that polls it wakes all the same. */
     (void)!write(subscriber->fd, &one, sizeof(one));
 }
 

@@ -58,10 +58,10 @@ void pawl__watch_init(struct pawl__watch *watch, pawl__watch_fn outside, void *c
 /* Ends the threads; nobody may wait or be subscribed any more. */
 void pawl__watch_done(struct pawl__watch *watch);
 
-/* There is news, or somebody has to look again. Also from a signal handler. */
+/* There is news, or waiting threads have to read again. Also from a signal handler. */
 void pawl__watch_bump(struct pawl__watch *watch);
 
-/* Read it, look at the store, then wait for it to change: nothing slips through in between. */
+/* Read it, read the store, then wait for it to change: nothing slips through in between. */
 uint32_t pawl__watch_generation(struct pawl__watch *watch);
 
 /* Other processes' commits count from now on, too. The second time does nothing. */

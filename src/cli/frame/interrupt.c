@@ -72,7 +72,7 @@ struct pawl__cli_progress pawl__cli_progress_start(const struct pawl__cli_run *r
 {
     pawl__cli_interrupt_catch(NULL);
     return (struct pawl__cli_progress){
-        .options = { .term = pawl__term_look(STDERR_FILENO, (const char *const *)environ),
+        .options = { .term = pawl__term_detect(STDERR_FILENO, (const char *const *)environ),
                      .clock = run->clock,
                      .label = label,
                      .bytes = bytes },

@@ -322,7 +322,7 @@ static pawl_status run_with_progress(struct runner *runner, pawl_error *reterr)
     int fd = STDERR_FILENO;
     struct pawl__progress progress;
     struct pawl__progress_options options = {
-        .term = pawl__term_look(STDERR_FILENO, (const char *const *)environ),
+        .term = pawl__term_detect(STDERR_FILENO, (const char *const *)environ),
         .fd = fd,
         .sink = pawl__sink_fd(&fd),
         .clock = runner->run->clock,
