@@ -34,7 +34,7 @@ enum delivery_admission pawl__delivery_admit(const struct delivery_question *que
         return known_with(question, &question->known.payload_hash);
     }
     /* Whatever it was in conflict with may be lost with an older sink; the conflict itself is kept longer. */
-    if (question->may_be_older && !question->conflict_asked) {
+    if ((question->may_be_older || question->was_rebuilt) && !question->conflict_asked) {
         return DELIVERY_ASK_CONFLICT;
     }
     return question->conflict_known ? DELIVERY_DUPLICATE : DELIVERY_ADMIT;

@@ -20,6 +20,8 @@ struct delivery_question {
     uint64_t epoch;          /* of the index now */
     struct delivery_hit hit; /* of the index, or of an earlier message of the batch */
     bool may_be_older;       /* than the index: a replay, or a place that was passed before */
+    bool
+        was_rebuilt; /* the index, once: it may know a conflict without what it was in conflict with */
     bool sink_asked;
     struct delivery_known known;
     bool conflict_asked; /* the index, and the sink where it may be older, for the conflict's key */

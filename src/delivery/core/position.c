@@ -10,6 +10,7 @@ void pawl__delivery_position_done(struct delivery_position *position)
 {
     pawl__cursor_done(&position->seen);
     free(position->spans);
+    free(position->echoes);
     *position = (struct delivery_position)DELIVERY_POSITION_INIT;
 }
 
@@ -133,6 +134,21 @@ pawl_status pawl__delivery_position_held(struct delivery_position *position,
                                               : PAWL_OK;
 }
 
+static pawl_status add_echo(struct delivery_position *position,
+                            delivery_lsn lsn,
+                            uint64_t sequence,
+                            pawl_error *reterr)
+{
+    struct delivery_echo *echoes =
+        pawl__grow(position->echoes, position->echo_count, &position->echo_room, sizeof(*echoes));
+
+    TRY(pawl__check_memory(echoes, "the position of a pipeline", reterr));
+    position->echoes = echoes;
+    echoes[position->echo_count++] = (struct delivery_echo){ lsn, sequence };
+    position->exception_low = MIN(position->exception_low, sequence);
+    return PAWL_OK;
+}
+
 pawl_status pawl__delivery_position_duplicate(struct delivery_position *position,
                                               delivery_lsn lsn,
                                               const struct delivery_place *place,
@@ -149,6 +165,9 @@ pawl_status pawl__delivery_position_duplicate(struct delivery_position *position
             break;
         }
     }
+    if (lsn != 0 && position->has_exceptions) {
+        TRY(add_echo(position, lsn, place->sequence, reterr));
+    }
     add_anchor(position, place);
     return observe(position, place->sequence, place->sequence, reterr);
 }
@@ -156,9 +175,42 @@ pawl_status pawl__delivery_position_duplicate(struct delivery_position *position
 void pawl__delivery_position_exception(struct delivery_position *position,
                                        const struct delivery_place *place)
 {
+    position->has_exceptions = true;
     if (is_of_this_stream(position, place)) {
         position->exception_low = MIN(position->exception_low, place->sequence);
     }
+}
+
+static bool is_exception(const struct delivery_exception *exceptions,
+                         size_t count,
+                         delivery_lsn lsn)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (exceptions[i].lsn == lsn) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void pawl__delivery_position_exceptions(struct delivery_position *position,
+                                        const struct delivery_exception *exceptions,
+                                        size_t count)
+{
+    size_t kept = 0;
+
+    position->has_exceptions = count > 0;
+    position->exception_low = UINT64_MAX;
+    for (size_t i = 0; i < count; i++) {
+        position->exception_low = MIN(position->exception_low, exceptions[i].sequence);
+    }
+    for (size_t i = 0; i < position->echo_count; i++) {
+        if (is_exception(exceptions, count, position->echoes[i].lsn)) {
+            position->exception_low = MIN(position->exception_low, position->echoes[i].sequence);
+            position->echoes[kept++] = position->echoes[i];
+        }
+    }
+    position->echo_count = kept;
 }
 
 bool pawl__delivery_position_may_know(const struct delivery_position *position,

@@ -15,6 +15,7 @@
 
 #include "base/decide/cursor.h"
 #include "delivery/core/cursor.h"
+#include "delivery/core/sink.h"
 #include "delivery/core/source.h"
 
 /* Entries up to LSN `last` (from the span before it on) came from places low..high. */
@@ -22,6 +23,12 @@ struct delivery_span {
     delivery_lsn last;
     uint64_t low;
     uint64_t high;
+};
+
+/* Something at this place was a duplicate of what is, or may be, an exception: the place is open as long as that is. */
+struct delivery_echo {
+    delivery_lsn lsn;
+    uint64_t sequence;
 };
 
 enum {
@@ -32,7 +39,11 @@ enum {
 struct delivery_position {
     int64_t created_ns; /* of the stream; 0: not known yet */
     struct pawl__cursor seen;
-    uint64_t exception_low; /* the lowest place of an exception; UINT64_MAX: none */
+    uint64_t exception_low; /* the lowest place of an exception or of an echo; UINT64_MAX: none */
+    bool has_exceptions;
+    struct delivery_echo *echoes;
+    size_t echo_count;
+    size_t echo_room;
     uint64_t
         doubt_to; /* places up to here may hold what was read before the server lost its tail */
     bool crowded; /* too many holes to note another: settle some, see source.h, may_skip */
@@ -82,6 +93,11 @@ PAWL_MUST_USE pawl_status pawl__delivery_position_duplicate(struct delivery_posi
 /* An entry at this place is an exception now. */
 void pawl__delivery_position_exception(struct delivery_position *position,
                                        const struct delivery_place *place);
+
+/* These are all the exceptions there are. */
+void pawl__delivery_position_exceptions(struct delivery_position *position,
+                                        const struct delivery_exception *exceptions,
+                                        size_t count);
 
 /* True when a message at this place may have been seen before, so that the WAL's silence about it is not enough. */
 bool pawl__delivery_position_may_know(const struct delivery_position *position,

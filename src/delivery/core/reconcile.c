@@ -99,7 +99,8 @@ struct delivery_plan pawl__delivery_reconcile(const struct delivery_sides *sides
         .restart_source = repairs || (sides->wal_found && sides->meta.restart_source),
         .epoch = epoch + (repairs || is_new ? 1 : 0),
         .fence = fence + 1,
-        .applied = judgement.pairing == DELIVERY_ADOPT ? MAX(applied, last) : applied,
+        .look_up = repairs && sides->sink_found,
+        .applied = repairs && sides->sink_found ? MAX(applied, last) : applied,
         .next_lsn = MAX(applied, last) + 1,
     };
 }

@@ -6,11 +6,13 @@
  *   RESUME    they agree                                        nothing
  *   REPLAY    the sink is older than what it had confirmed,     entries above its applied LSN are pending again
  *             and the WAL still holds all of the difference
- *   REBUILD   the sink is lost, or older than the WAL reaches   the same; new epoch, index made anew from WAL and
- *                                                               sink; the source from the sink's place on
- *   ADOPT     the WAL is lost, older, or another one            new wal_id and epoch, index made anew from WAL and
- *                                                               sink, entries that the sink does not have become
- *                                                               exceptions; the source from the sink's place on */
+ *   REBUILD   the sink is lost, or older than the WAL reaches   new epoch, index made anew from WAL and sink, entries
+ *                                                               that the sink does not have are pending again; the
+ *                                                               source from the sink's place on
+ *   ADOPT     the WAL is lost, older, or another one            the same, and a new wal_id
+ *
+ * Where both hold something, LSNs alone do not tell what the sink has: it may have got it from another WAL, or under
+ * an LSN of an earlier life. Then each entry is looked up, and those that are missing become exceptions. */
 #ifndef PAWL_DELIVERY_CORE_RECONCILE_H
 #define PAWL_DELIVERY_CORE_RECONCILE_H
 
@@ -40,6 +42,7 @@ struct delivery_plan {
     enum delivery_pairing pairing;
     const char *why; /* for the log; static */
     bool new_wal_id;
+    bool look_up;        /* each entry of the WAL in the sink; `applied` is then above them all */
     bool make_index;     /* anew, under `epoch` */
     bool restart_source; /* at the place of the sink's cursor row */
     uint64_t epoch;

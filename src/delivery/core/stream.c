@@ -29,9 +29,9 @@ void pawl__delivery_losses_done(struct delivery_losses *losses)
     *losses = (struct delivery_losses){ .items = NULL };
 }
 
-static pawl_status add_loss(struct delivery_losses *losses,
-                            const struct delivery_loss *loss,
-                            pawl_error *reterr)
+pawl_status pawl__delivery_losses_add(struct delivery_losses *losses,
+                                      const struct delivery_loss *loss,
+                                      pawl_error *reterr)
 {
     struct delivery_loss *items =
         pawl__grow(losses->items, losses->count, &losses->room, sizeof(*items));
@@ -55,12 +55,12 @@ static pawl_status add_unseen(const struct delivery_position *position,
     for (size_t i = 0; i < seen->hole_count && seen->holes[i].first <= to; i++) {
         loss.from = seen->holes[i].first;
         loss.to = MIN(seen->holes[i].last, to);
-        TRY(add_loss(losses, &loss, reterr));
+        TRY(pawl__delivery_losses_add(losses, &loss, reterr));
     }
     if (to > seen->watermark) {
         loss.from = seen->watermark + 1;
         loss.to = to;
-        TRY(add_loss(losses, &loss, reterr));
+        TRY(pawl__delivery_losses_add(losses, &loss, reterr));
     }
     return PAWL_OK;
 }
@@ -74,6 +74,7 @@ static pawl_status begin_at(struct delivery_position *position,
     struct delivery_position next = DELIVERY_POSITION_INIT;
 
     TRY(pawl__delivery_position_start(&next, place, reterr));
+    next.has_exceptions = position->has_exceptions;
     if (place->created_ns == position->created_ns) {
         next.spans = STEAL(position->spans);
         next.span_count = position->span_count;

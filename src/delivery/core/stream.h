@@ -23,6 +23,9 @@ struct delivery_losses {
     size_t room;
 };
 void pawl__delivery_losses_done(struct delivery_losses *losses);
+PAWL_MUST_USE pawl_status pawl__delivery_losses_add(struct delivery_losses *losses,
+                                                    const struct delivery_loss *loss,
+                                                    pawl_error *reterr);
 
 /* Follows a stream that is not what it was, and one that has forgotten places that we never saw. Adds what is lost
  * to `losses`; the position passes it, so the two must be stored in one transaction.

@@ -32,6 +32,7 @@ struct delivery_wal_meta {
     bool restart_source;  /* the consumer has to be made anew before anything is fetched */
     struct delivery_rewound rewound;
     uint64_t doubt_to;            /* see position.h */
+    uint64_t begun_at;            /* the last sequence that nobody promised to deliver */
     int64_t running_ns;           /* as of the last batch */
     struct delivery_place stream; /* the newest place from which everything was appended */
     char lease_holder[DELIVERY_HOLDER_SIZE]; /* for people */

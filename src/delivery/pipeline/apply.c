@@ -196,13 +196,11 @@ static pawl_status read_due(struct delivery_pipeline *pipeline,
 {
     AUTO(pawl__delivery_page_done) struct delivery_page one = { .count = 0 };
     int64_t running_ns = pawl__delivery_running_now(pipeline);
-    uint64_t low = UINT64_MAX;
 
     pawl__delivery_page_clear(&pipeline->page);
     for (size_t i = 0; i < exceptions->count; i++) {
         const struct delivery_exception *exception = &exceptions->items[i];
         bool is_found = false;
-        low = MIN(low, exception->sequence);
         if (exception->due_running_ns > running_ns
             || pipeline->page.count == pipeline->retry_window.size) {
             continue;
@@ -215,7 +213,8 @@ static pawl_status read_due(struct delivery_pipeline *pipeline,
         TRY(pawl__delivery_page_add(&pipeline->page, &one.entries[0], reterr));
     }
     pawl__lock(&pipeline->shared.lock);
-    pipeline->shared.position.exception_low = low;
+    pawl__delivery_position_exceptions(
+        &pipeline->shared.position, exceptions->items, exceptions->count);
     pawl__unlock(&pipeline->shared.lock);
     return PAWL_OK;
 }

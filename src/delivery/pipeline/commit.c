@@ -2,8 +2,23 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/core/error.h"
+
+/* Those that were committed; more may have been seen since. */
+static void drop_losses_locked(struct delivery_shared *shared, size_t count)
+    REQUIRES_LOCK(shared->lock);
+static void drop_losses_locked(struct delivery_shared *shared, size_t count)
+{
+    struct delivery_losses *losses = &shared->losses;
+
+    REQUIRE(count <= losses->count);
+    losses->count -= count;
+    if (count > 0) {
+        memmove(losses->items, &losses->items[count], losses->count * sizeof(*losses->items));
+    }
+}
 
 /* --- before --- */
 
@@ -31,8 +46,7 @@ static pawl_status resolve_doubt(struct delivery_pipeline *pipeline, pawl_error 
     TRY(pawl__delivery_exceptions_read(pipeline, &exceptions, reterr));
     pipeline->cursor = stored;
     pawl__lock(&pipeline->shared.lock);
-    pipeline->shared.losses.count =
-        0; /* they were part of it: nothing is added between an outage and this */
+    drop_losses_locked(&pipeline->shared, pipeline->losses.count);
     pawl__unlock(&pipeline->shared.lock);
     TRY(pawl__delivery_settle_marks(pipeline, &exceptions, NULL, reterr));
     pipeline->cursor_in_doubt = false;
@@ -192,7 +206,7 @@ static void note_committed(struct delivery_pipeline *pipeline,
     pawl__lock(&shared->lock);
     shared->applied_seen = transaction->cursor.applied;
     shared->totals.losses += transaction->loss_count;
-    shared->losses.count = 0;
+    drop_losses_locked(shared, transaction->loss_count);
     for (size_t i = 0; i < transaction->count; i++) {
         enum delivery_outcome_kind kind = transaction->outcomes[i].kind;
         shared->totals.confirms += kind == DELIVERY_ROW || kind == DELIVERY_FILTERED;
@@ -203,6 +217,21 @@ static void note_committed(struct delivery_pipeline *pipeline,
     mark_outcomes(pipeline, transaction->outcomes, transaction->count);
 }
 
+/* A copy for the transaction: intake may see more of them meanwhile. */
+static pawl_status take_losses(struct delivery_pipeline *pipeline, pawl_error *reterr)
+{
+    const struct delivery_losses *seen = &pipeline->shared.losses;
+    pawl_status status = PAWL_OK;
+
+    pipeline->losses.count = 0;
+    pawl__lock(&pipeline->shared.lock);
+    for (size_t i = 0; i < seen->count && status == PAWL_OK; i++) {
+        status = pawl__delivery_losses_add(&pipeline->losses, &seen->items[i], reterr);
+    }
+    pawl__unlock(&pipeline->shared.lock);
+    return status;
+}
+
 pawl_status pawl__delivery_commit(struct delivery_pipeline *pipeline,
                                   const struct delivery_outcome *outcomes,
                                   size_t count,
@@ -211,11 +240,13 @@ pawl_status pawl__delivery_commit(struct delivery_pipeline *pipeline,
                                   pawl_error *reterr)
 {
     struct delivery_sink *sink = pipeline->parts.sink;
+
+    TRY(take_losses(pipeline, reterr));
     struct delivery_transaction transaction = {
         .outcomes = outcomes,
         .count = count,
-        .losses = pipeline->shared.losses.items,
-        .loss_count = pipeline->shared.losses.count,
+        .losses = pipeline->losses.items,
+        .loss_count = pipeline->losses.count,
         .cursor = next_cursor(pipeline, outcomes, count, applied),
     };
     TRY(check_counters(pipeline, &transaction.cursor.counters, reterr));

@@ -99,6 +99,8 @@ static pawl_status begin_questions(struct delivery_pipeline *pipeline, pawl_erro
         intake->questions[i] = (struct delivery_question){
             .key = intake->keys[i],
             .epoch = pipeline->meta.epoch,
+            .was_rebuilt =
+                pipeline->meta.epoch > 1 && intake->identities[i].kind == DELIVERY_ID_GIVEN,
             .may_be_older = pawl__delivery_position_may_know(&pipeline->shared.position,
                                                              &intake->messages[i].place),
         };

@@ -250,6 +250,7 @@ static struct delivery_place place_to_start(const struct delivery_pipeline *pipe
 
     if (place.created_ns == 0) {
         place.created_ns = pipeline->meta.stream.created_ns;
+        place.sequence = pipeline->meta.begun_at;
     }
     return place;
 }
@@ -263,10 +264,7 @@ static pawl_status recall(struct delivery_pipeline *pipeline,
 
     TRY(pawl__delivery_position_start(&shared->position, &place, reterr));
     shared->position.doubt_to = pipeline->meta.doubt_to;
-    for (size_t i = 0; i < exceptions->count; i++) {
-        shared->position.exception_low =
-            MIN(shared->position.exception_low, exceptions->items[i].sequence);
-    }
+    pawl__delivery_position_exceptions(&shared->position, exceptions->items, exceptions->count);
     return pawl__delivery_each_entry(pipeline, 1, recall_entry, NULL, reterr);
 }
 
@@ -294,7 +292,7 @@ static pawl_status pair(struct delivery_pipeline *pipeline, pawl_error *reterr)
     TRY(read_sides(pipeline, &sides, &exceptions, reterr));
     struct delivery_plan plan = pawl__delivery_reconcile(&sides);
     TRY(claim_wal(pipeline, &sides, &plan, reterr));
-    if (plan.pairing == DELIVERY_ADOPT) {
+    if (plan.look_up) {
         exceptions.count = 0;
         TRY(pawl__delivery_each_entry(pipeline, 1, leave_behind, &exceptions, reterr));
     }
@@ -333,6 +331,7 @@ void pawl__delivery_pipeline_close(struct delivery_pipeline *pipeline)
     }
     pawl__delivery_position_done(&pipeline->shared.position);
     pawl__delivery_losses_done(&pipeline->shared.losses);
+    pawl__delivery_losses_done(&pipeline->losses);
     pawl__lock_done(&pipeline->shared.lock);
     pawl__delivery_batch_keys_done(&pipeline->batch_keys);
     pawl__delivery_intake_free(pipeline->intake);

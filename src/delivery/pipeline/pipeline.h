@@ -1,8 +1,8 @@
 /* One pipeline: a source, a WAL and a sink, and the steps that move events from one to the next.
  *
- * Each step does a bounded amount of work and returns; who calls it, when, and on which thread is the caller's
- * business (a node's threads, a command, a simulation). Intake may run on one thread while apply, retry and maintain
- * run on another. What they share is `shared`, under its lock; no store is called while it is held.
+ * Each step does a bounded amount of work and returns; who calls it and when is the caller's business (a node's
+ * threads, a command, a simulation). One thread at a time. What intake shares with apply, retry and maintain is `shared`,
+ * under its lock, and no store is called while it is held, so that each of the two can be given a thread.
  *
  * A step that returns an error has changed nothing that open cannot recover. After some of them the pipeline has to be
  * closed and opened again: pawl__delivery_must_reopen. */
@@ -94,6 +94,7 @@ struct delivery_pipeline {
     /* Apply's. */
     struct delivery_cursor cursor; /* as committed */
     bool cursor_in_doubt;          /* read it again before the next transaction */
+    struct delivery_losses losses; /* of the transaction that was last tried */
     bool is_broken;                /* close it and open it again */
     struct pawl__lease lease;      /* its token is the fence */
     struct delivery_breaker breaker;

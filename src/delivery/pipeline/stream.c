@@ -73,8 +73,18 @@ static pawl_status note_changes(struct delivery_pipeline *pipeline,
     struct delivery_wal *wal = pipeline->parts.wal;
     struct delivery_wal_meta meta = pipeline->meta;
 
-    if (truth != DELIVERY_ROLLED_BACK && pipeline->shared.position.doubt_to <= meta.doubt_to) {
+    const struct delivery_position *position = &pipeline->shared.position;
+    bool is_new = meta.stream.created_ns != position->created_ns;
+
+    if (truth != DELIVERY_ROLLED_BACK && position->doubt_to <= meta.doubt_to && !is_new) {
         return PAWL_OK;
+    }
+    if (is_new) {
+        /* A pipeline that was never here begins behind what the stream has already forgotten. */
+        bool is_first = meta.stream.created_ns == 0 && pipeline->cursor.stream.created_ns == 0;
+        meta.begun_at =
+            is_first && position->doubt_to == 0 ? pawl__delivery_position_floor(position) : 0;
+        meta.stream = (struct delivery_place){ position->created_ns, meta.begun_at, 0 };
     }
     if (truth == DELIVERY_ROLLED_BACK) {
         meta.rewound = pawl__delivery_rewind(

@@ -116,7 +116,7 @@ static const char *judge_item(const struct sim_delivery *sim, const struct tally
 static const char *judge_ids(const struct sim_delivery *sim, const struct tally *tally, size_t i)
 {
     size_t owners = 0;
-    size_t conflicts = 0;
+    bool has_rival = false;
 
     if (!sim->items[i].has_id) {
         return tally->conflicts[i] == 0 ? NULL : "a conflict without an id";
@@ -124,13 +124,13 @@ static const char *judge_ids(const struct sim_delivery *sim, const struct tally 
     for (size_t j = 0; j < sim->item_count; j++) {
         if (sim->items[j].has_id && sim->items[j].id == sim->items[i].id) {
             owners += tally->rows[j] + tally->filtered[j] + tally->failed[j] - tally->conflicts[j];
-            conflicts += tally->conflicts[j];
+            has_rival |= j != i && was_published(sim, j);
         }
     }
     if (owners > 1) {
         return "two payloads own one id";
     }
-    return conflicts > 0 && owners == 0 && !sim->sink_was_lost ? "a conflict with nothing" : NULL;
+    return tally->conflicts[i] > 0 && !has_rival ? "a conflict with nothing" : NULL;
 }
 
 static const char *judge_counters(const struct sim_delivery *sim, const struct tally *tally)
