@@ -457,6 +457,19 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_read_plog(pawl_app *app,
                                                       void *context,
                                                       pawl_error *reterr);
 
+/* Watches a verification, which may take long: called now and then with how much of the logs was read, of about how
+ * much. False ends it: CANCELLED. Start with PAWL_APP_WATCH_INIT. */
+typedef struct pawl_app_watch {
+    size_t size; /* PAWL_APP_WATCH_INIT sets it */
+    bool (*progress)(void *context, uint64_t done, uint64_t total);
+    void *context;
+} pawl_app_watch;
+
+#define PAWL_APP_WATCH_INIT                \
+    {                                      \
+        sizeof(pawl_app_watch), NULL, NULL \
+    }
+
 /* What is wrong with the numbers of a workspace. */
 typedef enum pawl_app_fault {
     PAWL_APP_MISSING,  /* first .. last were never used */
@@ -497,6 +510,16 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_verify_sequence(pawl_app *app,
                                                             void *context,
                                                             pawl_app_certificate *ret_certificate,
                                                             pawl_error *reterr);
+/* The same, watched. */
+PAWL_API PAWL_MUST_USE pawl_status
+pawl_app_verify_sequence_watched(pawl_app *app,
+                                 uint64_t workspace,
+                                 uint16_t sequence,
+                                 pawl_app_finding_visitor visitor,
+                                 void *context,
+                                 const pawl_app_watch *watch,
+                                 pawl_app_certificate *ret_certificate,
+                                 pawl_error *reterr);
 
 /* What an application is made of, as it is checked. */
 typedef enum pawl_app_part {
@@ -532,13 +555,23 @@ typedef struct pawl_app_report {
  *
  * Each family is read once, in order, and the logs a second time when something is wrong. When more than 200,000
  * different records were updated, logs and records are read once more for every 100,000 of them. Memory has a
- * bound of some 40 MiB whatever the size. It may be open for reading or for writing; commands meanwhile look like faults. */
+ * bound of some 40 MiB whatever the size. It may be open for reading or for writing. In a directory it is compared as it
+ * was when this began, and commands continue. Elsewhere commands that are executed meanwhile look like faults: when there
+ * are both, it is BUSY, and what the visitor was told does not count. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_verify(pawl_app *app,
                                                    uint64_t workspace,
                                                    pawl_app_wrong_visitor visitor,
                                                    void *context,
                                                    pawl_app_report *ret_report,
                                                    pawl_error *reterr);
+/* The same, watched. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_verify_watched(pawl_app *app,
+                                                           uint64_t workspace,
+                                                           pawl_app_wrong_visitor visitor,
+                                                           void *context,
+                                                           const pawl_app_watch *watch,
+                                                           pawl_app_report *ret_report,
+                                                           pawl_error *reterr);
 
 #ifdef __cplusplus
 }

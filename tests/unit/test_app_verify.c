@@ -349,6 +349,93 @@ static void test_a_log_of_a_newer_version_could_not_be_checked(void **state)
     assert_int_equal(exit_code_of_verify(f->dir), 5);
 }
 
+/* --- while others use it --- */
+
+struct intruder {
+    struct app_fixture *f;
+    uint64_t calls;
+    uint64_t acts_at; /* 0: never */
+    uint64_t ends_at;
+    uint64_t done;
+    uint64_t total;
+};
+
+static bool intrude(void *context, uint64_t done, uint64_t total)
+{
+    struct intruder *intruder = context;
+
+    assert_true(done <= total);
+    assert_true(done >= intruder->done);
+    intruder->done = done;
+    intruder->total = total;
+    intruder->calls++;
+    if (intruder->calls == intruder->acts_at) {
+        (void)app_create(intruder->f, 1, PAWL_APP_C_RECORD);
+    }
+    return intruder->calls != intruder->ends_at;
+}
+
+static pawl_status verify_with(struct app_fixture *f, struct intruder *intruder)
+{
+    pawl_app_watch watch = PAWL_APP_WATCH_INIT;
+    pawl_app_report report;
+
+    watch.progress = intrude;
+    watch.context = intruder;
+    return pawl_app_verify_watched(f->app, 0, NULL, NULL, &watch, &report, &f->error);
+}
+
+enum { MANY = 400 };
+
+static void test_commands_meanwhile_are_no_damage(void **state)
+{
+    struct app_fixture *f = *state;
+    struct intruder intruder = { .f = f, .acts_at = 2 };
+
+    app_open(f);
+    for (int i = 0; i < MANY; i++) {
+        (void)app_create(f, 1, PAWL_APP_C_RECORD);
+    }
+    if (strcmp(app_backend, "rocksdb") == 0) { /* it reads a snapshot */
+        assert_ok(verify_with(f, &intruder), &f->error);
+    } else {
+        assert_status(verify_with(f, &intruder), PAWL_BUSY, &f->error);
+        assert_message(&f->error, "while commands are executed");
+    }
+    assert_true(intruder.calls > 2);
+    intruder = (struct intruder){ .f = f };
+    pawl_error quiet = PAWL_ERROR_INIT;
+    f->error = quiet;
+    assert_ok(verify_with(f, &intruder), &f->error);
+    assert_int_equal(intruder.total, 2 * (MANY + 1));
+}
+
+static void test_a_verification_ends_when_it_is_told_to(void **state)
+{
+    struct app_fixture *f = *state;
+    pawl_app_watch watch = PAWL_APP_WATCH_INIT;
+    pawl_app_certificate certificate;
+
+    app_open(f);
+    for (int i = 0; i < MANY; i++) {
+        (void)app_create(f, 1, PAWL_APP_C_RECORD);
+    }
+    for (uint64_t at = 1; at <= 3; at++) {
+        struct intruder intruder = { .f = f, .ends_at = at };
+
+        assert_status(verify_with(f, &intruder), PAWL_CANCELLED, &f->error);
+        assert_int_equal(intruder.calls, at);
+    }
+    struct intruder intruder = { .f = f, .ends_at = 2 };
+    watch.progress = intrude;
+    watch.context = &intruder;
+    assert_status(
+        pawl_app_verify_sequence_watched(
+            f->app, 1, PAWL_APP_SEQ_WLOG_OFFSET, NULL, NULL, &watch, &certificate, &f->error),
+        PAWL_CANCELLED,
+        &f->error);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -364,6 +451,8 @@ int main(int argc, char **argv)
         APP_TEST(test_a_log_that_lost_its_end_is_not_gone_on_with),
         APP_TEST(test_a_log_that_cannot_be_read_has_none),
         APP_TEST(test_a_log_of_a_newer_version_could_not_be_checked),
+        APP_TEST(test_commands_meanwhile_are_no_damage),
+        APP_TEST(test_a_verification_ends_when_it_is_told_to),
     };
 
     return app_suite(argc, argv, tests, COUNT_OF(tests));

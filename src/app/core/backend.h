@@ -132,6 +132,12 @@ struct app_store_ops {
      * NULL: nothing does. TIMEOUT: the store does not come back, and must not be closed. */
     pawl_status (*flush_last)(struct app_store *store, int64_t deadline_ns, pawl_error *reterr);
 
+    /* A store that reads this one as it is now, whatever is written meanwhile; it is closed before this one. NULL:
+     * there is no such thing. */
+    pawl_status (*freeze)(struct app_store *store,
+                          struct app_store **ret_frozen,
+                          pawl_error *reterr);
+
     app_get_many_fn *get_many;
     app_scan_fn *scan; /* called through pawl__app_store_scan, which prepares the page */
     app_write_fn *write;

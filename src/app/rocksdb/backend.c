@@ -12,8 +12,9 @@
 struct rocksdb_store {
     struct app_store base;
     struct pawl__rocks *db;
-    char *path;        /* its last part is a name */
-    char *anchor_path; /* beside it */
+    struct pawl__rocks_snapshot *snapshot; /* of one that is frozen; NULL: it reads the latest */
+    char *path;                            /* its last part is a name */
+    char *anchor_path;                     /* beside it */
 };
 
 static void close_store(struct app_store *store)
@@ -57,7 +58,7 @@ static pawl_status read_values(struct rocksdb_store *self,
     if (values->list == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu values", count);
     }
-    TRY(pawl__rocks_get_many(self->db, NULL, family, keys, count, values->list, reterr));
+    TRY(pawl__rocks_get_many(self->db, self->snapshot, family, keys, count, values->list, reterr));
     values->count = count;
     return PAWL_OK;
 }
@@ -88,7 +89,7 @@ static pawl_status scan(struct app_store *store,
     AUTO(pawl__rocks_iter_close_p) struct pawl__rocks_iter *iter = NULL;
     struct pawl__rocks_range keys = { .from = range->from, .until = range->until };
 
-    TRY(pawl__rocks_iter_open(self->db, NULL, range->family, keys, &iter, reterr));
+    TRY(pawl__rocks_iter_open(self->db, self->snapshot, range->family, keys, &iter, reterr));
     TRY(range->backwards ? pawl__rocks_iter_last(iter, reterr)
                          : pawl__rocks_iter_first(iter, reterr));
     while (iter->valid) {
@@ -99,6 +100,38 @@ static pawl_status scan(struct app_store *store,
         TRY(range->backwards ? pawl__rocks_iter_prev(iter, reterr)
                              : pawl__rocks_iter_next(iter, reterr));
     }
+    return PAWL_OK;
+}
+
+/* --- as it is now --- */
+
+static void close_frozen(struct app_store *store)
+{
+    struct rocksdb_store *self = (struct rocksdb_store *)store;
+
+    pawl__rocks_snapshot_close(self->snapshot);
+    free(self);
+}
+
+static pawl_status freeze(struct app_store *store,
+                          struct app_store **ret_frozen,
+                          pawl_error *reterr)
+{
+    static const struct app_store_ops frozen_ops = {
+        .size = sizeof(struct rocksdb_store),
+        .close = close_frozen,
+        .get_many = get_many,
+        .scan = scan,
+    };
+    struct rocksdb_store *self = (struct rocksdb_store *)store;
+    AUTO(pawl__app_store_close_p) struct app_store *base = calloc(1, sizeof(*self));
+
+    TRY(pawl__check_memory(base, "a snapshot", reterr));
+    struct rocksdb_store *frozen = (struct rocksdb_store *)base;
+    base->ops = &frozen_ops;
+    frozen->db = self->db;
+    TRY(pawl__rocks_snapshot_open(self->db, &frozen->snapshot, reterr));
+    *ret_frozen = STEAL(base);
     return PAWL_OK;
 }
 
@@ -287,6 +320,7 @@ const struct app_store_ops pawl__app_rocksdb_ops = {
     .open = open_store,
     .close = close_store,
     .flush_last = flush_last,
+    .freeze = freeze,
     .get_many = get_many,
     .scan = scan,
     .write = write_batch,

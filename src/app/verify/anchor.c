@@ -40,7 +40,7 @@ pawl_status pawl__app_verify_descriptor(struct app_verify *verify, pawl_error *r
 {
     const struct app_range range = { .family = APP_META };
 
-    return pawl__app_store_walk(verify->app->store, &range, check_meta, verify, reterr);
+    return pawl__app_verify_walk(verify, &range, check_meta, verify, reterr);
 }
 
 /* --- the logs --- */

@@ -3,10 +3,13 @@
 
 #include "app/core/internal.h"
 #include "app/verify/gapless.h"
+#include "app/verify/verify.h"
 #include "base/core/argument.h"
 #include "base/core/error.h"
 #include "base/core/macros.h"
 #include "base/thread/inside.h"
+
+enum { LOOK_EVERY = 256 }; /* events */
 
 struct sequence_check {
     const pawl_app *app;
@@ -18,6 +21,7 @@ struct sequence_check {
     uint64_t covered_last;   /* the highest number of those events */
     bool damaged;            /* one of the first two cannot be read: neither is compared */
     uint64_t next_offset;    /* of the log */
+    struct verify_progress progress;
     pawl_app_finding_visitor visitor;
     void *context;
     pawl_app_certificate certificate;
@@ -73,6 +77,10 @@ static pawl_status use_event(void *context, const pawl_app_event *event, pawl_er
 {
     struct sequence_check *check = context;
     check->certificate.events++;
+    check->progress.log_entries++;
+    if (check->certificate.events % LOOK_EVERY == 0) {
+        TRY(pawl__app_verify_look(&check->progress, reterr));
+    }
     expect_offset(check, event->plog_offset);
     if (event->workspace != check->workspace) {
         return PAWL_OK;
@@ -161,14 +169,17 @@ static pawl_status conclude(struct sequence_check *check, pawl_error *reterr)
                             check->certificate.findings == 1 ? "thing is" : "things are");
 }
 
-pawl_status pawl_app_verify_sequence(pawl_app *app,
-                                     uint64_t workspace,
-                                     uint16_t sequence,
-                                     pawl_app_finding_visitor visitor,
-                                     void *context,
-                                     pawl_app_certificate *ret_certificate,
-                                     pawl_error *reterr)
+pawl_status pawl_app_verify_sequence_watched(pawl_app *app,
+                                             uint64_t workspace,
+                                             uint16_t sequence,
+                                             pawl_app_finding_visitor visitor,
+                                             void *context,
+                                             const pawl_app_watch *watch,
+                                             pawl_app_certificate *ret_certificate,
+                                             pawl_error *reterr)
 {
+    static const pawl_app_watch nobody = PAWL_APP_WATCH_INIT;
+
     NEED(app, ret_certificate, reterr);
     struct app_partition *partition = pawl__app_partition(app, workspace);
     uint64_t initial = pawl__app_initial_of(&app->definition.descriptor, sequence);
@@ -178,6 +189,7 @@ pawl_status pawl_app_verify_sequence(pawl_app *app,
         .workspace = workspace,
         .sequence = sequence,
         .next_offset = 1,
+        .progress.watch = watch == NULL ? nobody : *watch,
         .visitor = visitor,
         .context = context,
     };
@@ -192,8 +204,22 @@ pawl_status pawl_app_verify_sequence(pawl_app *app,
     }
     pawl__app_gapless_init(&check.gapless, initial);
     TRY(read_stored(&check, partition, reterr)); /* before the log: both get longer meanwhile */
+    TRY(pawl__app_seq_end(&partition->seq, &check.progress.log_entries_max, reterr));
+    TRY(pawl__app_verify_look(&check.progress, reterr));
     TRY(pawl__app_seq_walk(&partition->seq, 1, 0, use_event, &check, reterr));
     pawl_status status = conclude(&check, reterr);
     *ret_certificate = check.certificate;
     return status;
+}
+
+pawl_status pawl_app_verify_sequence(pawl_app *app,
+                                     uint64_t workspace,
+                                     uint16_t sequence,
+                                     pawl_app_finding_visitor visitor,
+                                     void *context,
+                                     pawl_app_certificate *ret_certificate,
+                                     pawl_error *reterr)
+{
+    return pawl_app_verify_sequence_watched(
+        app, workspace, sequence, visitor, context, NULL, ret_certificate, reterr);
 }

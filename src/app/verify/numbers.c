@@ -395,7 +395,7 @@ static pawl_status add_wlog_entry(void *context, const struct app_entry *entry, 
 
 static pawl_status walk_wlogs(struct numbers *numbers, pawl_error *reterr)
 {
-    const struct app_verify *verify = numbers->verify;
+    struct app_verify *verify = numbers->verify;
     uint32_t app = verify->app->definition.descriptor.id;
     struct app_key first = pawl__app_key_wlog(app, verify->workspace, 0);
     struct app_key end = pawl__app_key_wlog(app, verify->workspace + 1, 0);
@@ -405,7 +405,7 @@ static pawl_status walk_wlogs(struct numbers *numbers, pawl_error *reterr)
         range.from = pawl__app_key_view(&first);
         range.until = pawl__app_key_view(&end);
     }
-    TRY(pawl__app_store_walk(verify->app->store, &range, add_wlog_entry, numbers, reterr));
+    TRY(pawl__app_verify_walk(verify, &range, add_wlog_entry, numbers, reterr));
     end_workspace(numbers);
     for (size_t i = 0; i < verify->app->partition_count; i++) {
         AUTO(workspace_done)
@@ -473,7 +473,7 @@ static pawl_status begin_recheck(struct recheck *again, uint64_t id, pawl_error 
     const struct app_range range = { .family = APP_SEQ,
                                      .from = pawl__app_key_view(&first),
                                      .until = pawl__app_key_view(&end) };
-    return pawl__app_store_walk(verify->app->store, &range, reload_row, &reload, reterr);
+    return pawl__app_verify_walk(verify, &range, reload_row, &reload, reterr);
 }
 
 static pawl_status recheck_event(void *context,

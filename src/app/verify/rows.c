@@ -29,7 +29,7 @@ static pawl_status read_page(const struct app_verify *verify,
                                      .bytes_max = APP_PAGE_BYTES_MAX };
 
     rows->at = 0;
-    TRY(pawl__app_store_scan(verify->app->store, &range, &rows->page, reterr));
+    TRY(pawl__app_store_scan(verify->store, &range, &rows->page, reterr));
     rows->ended = rows->page.count == 0;
     return PAWL_OK;
 }
@@ -115,7 +115,7 @@ pawl_status pawl__app_verify_offsets(struct app_verify *verify, pawl_error *rete
 {
     const struct app_range range = { .family = APP_OFFSETS };
 
-    return pawl__app_store_walk(verify->app->store, &range, visit_offset, verify, reterr);
+    return pawl__app_verify_walk(verify, &range, visit_offset, verify, reterr);
 }
 
 pawl_status pawl__app_verify_offset_now(const struct app_verify *verify,
@@ -130,7 +130,7 @@ pawl_status pawl__app_verify_offset_now(const struct app_verify *verify,
 
     *ret_offset = 0;
     TRY(pawl__app_store_get(
-        verify->app->store, APP_OFFSETS, pawl__app_key_view(&key), &arena, &value, reterr));
+        verify->store, APP_OFFSETS, pawl__app_key_view(&key), &arena, &value, reterr));
     /* One that is damaged is a finding already, and counts as none here. */
     if (value.found
         && pawl__app_stored_decode(APP_OFFSETS,

@@ -226,6 +226,94 @@ static void verify_free(struct app_verify **verify)
     }
 }
 
+/* How many events the logs have that are to be read. */
+static pawl_status count_events(struct app_verify *verify, uint64_t *ret_count, pawl_error *reterr)
+{
+    const pawl_app *app = verify->app;
+    uint64_t count = 0;
+
+    for (uint16_t i = 0; i < app->partition_count; i++) {
+        uint64_t end = 0;
+
+        if (verify->workspace == 0 || pawl_app_partition_of(app, verify->workspace) == i) {
+            TRY(pawl_app_get_log_end(verify->app, i, &end, reterr));
+            count += end;
+        }
+    }
+    *ret_count = count;
+    return PAWL_OK;
+}
+
+/* In a store that moved on while it was read nobody can tell a fault from a new event. */
+static pawl_status check_still(struct app_verify *verify, uint64_t before, pawl_error *reterr)
+{
+    uint64_t now = 0;
+
+    if (verify->store != verify->app->store) {
+        return PAWL_OK;
+    }
+    TRY(count_events(verify, &now, reterr));
+    return now == before ? PAWL_OK
+                         : pawl__fail(reterr,
+                                      PAWL_BUSY,
+                                      "application '%s' cannot be checked while commands are "
+                                      "executed: try again when there are fewer",
+                                      verify->app->definition.descriptor.name);
+}
+
+static pawl_status verify_all(struct app_verify *verify,
+                              pawl_app_report *ret_report,
+                              pawl_error *reterr)
+{
+    pawl_error wrong = PAWL_ERROR_INIT;
+    uint64_t events = 0;
+
+    TRY(pawl__app_sketch_new(&verify->sketch, reterr));
+    TRY(pawl__app_verify_records_start(verify, reterr));
+    TRY(count_events(verify, &events, reterr));
+    verify->progress.log_entries_max = verify->workspace == 0 ? 2 * events : events;
+    TRY(pawl__app_verify_look(&verify->progress, reterr));
+    TRY(verify_parts(verify, reterr));
+    pawl_status status = conclude(verify, &wrong);
+    if (status != PAWL_OK) {
+        TRY(check_still(verify, events, reterr));
+    }
+    *ret_report = verify->report;
+    return status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, &wrong);
+}
+
+pawl_status pawl_app_verify_watched(pawl_app *app,
+                                    uint64_t workspace,
+                                    pawl_app_wrong_visitor visitor,
+                                    void *context,
+                                    const pawl_app_watch *watch,
+                                    pawl_app_report *ret_report,
+                                    pawl_error *reterr)
+{
+    static const pawl_app_watch nobody = PAWL_APP_WATCH_INIT;
+
+    NEED(app, ret_report, reterr);
+    if (workspace > PAWL_APP_WORKSPACE_MAX) {
+        return pawl__fail(reterr, PAWL_INVALID, "there is no workspace %" PRIu64, workspace);
+    }
+    AUTO(pawl__app_store_close_p) struct app_store *frozen = NULL;
+    AUTO(verify_free) struct app_verify *verify = calloc(1, sizeof(*verify));
+    if (verify == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory to verify an application");
+    }
+    if (app->store->ops->freeze != NULL) {
+        TRY(app->store->ops->freeze(app->store, &frozen, reterr));
+    }
+    verify->app = app;
+    verify->store = frozen == NULL ? app->store : frozen;
+    verify->workspace = workspace;
+    verify->visitor = visitor;
+    verify->context = context;
+    verify->progress.watch = watch == NULL ? nobody : *watch;
+    verify->bytes = (struct pawl__buf)BUF_INIT(APP_EVENT_BYTES_MAX);
+    return verify_all(verify, ret_report, reterr);
+}
+
 pawl_status pawl_app_verify(pawl_app *app,
                             uint64_t workspace,
                             pawl_app_wrong_visitor visitor,
@@ -233,22 +321,5 @@ pawl_status pawl_app_verify(pawl_app *app,
                             pawl_app_report *ret_report,
                             pawl_error *reterr)
 {
-    NEED(app, ret_report, reterr);
-    if (workspace > PAWL_APP_WORKSPACE_MAX) {
-        return pawl__fail(reterr, PAWL_INVALID, "there is no workspace %" PRIu64, workspace);
-    }
-    AUTO(verify_free) struct app_verify *verify = calloc(1, sizeof(*verify));
-    if (verify == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory to verify an application");
-    }
-    verify->app = app;
-    verify->workspace = workspace;
-    verify->visitor = visitor;
-    verify->context = context;
-    verify->bytes = (struct pawl__buf)BUF_INIT(APP_EVENT_BYTES_MAX);
-    TRY(pawl__app_sketch_new(&verify->sketch, reterr));
-    TRY(pawl__app_verify_records_start(verify, reterr));
-    TRY(verify_parts(verify, reterr));
-    *ret_report = verify->report;
-    return conclude(verify, reterr);
+    return pawl_app_verify_watched(app, workspace, visitor, context, NULL, ret_report, reterr);
 }

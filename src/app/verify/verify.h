@@ -41,8 +41,18 @@ struct verify_records {
     uint64_t compared; /* how often the stored records were read */
 };
 
+/* How far it is; what the caller is told of it. */
+struct verify_progress {
+    pawl_app_watch watch;
+    uint64_t entries;         /* of all kinds, that were read */
+    uint64_t log_entries;     /* those of logs among them */
+    uint64_t log_entries_max; /* so many there are, about */
+};
+
 struct app_verify {
     pawl_app *app;
+    struct app_store *store; /* the application's, or a view of it that does not change */
+    struct verify_progress progress;
     uint64_t workspace; /* 0: all */
     pawl_app_wrong_visitor visitor;
     void *context;
@@ -53,6 +63,16 @@ struct app_verify {
     struct verify_partition partitions[PAWL_APP_PARTITIONS_MAX];
     struct pawl__buf bytes;
 };
+
+/* CANCELLED when the caller wants no more. */
+PAWL_MUST_USE pawl_status pawl__app_verify_look(const struct verify_progress *progress,
+                                                pawl_error *reterr);
+/* Every walk of a verification: counted, and ended when the caller wants no more. */
+PAWL_MUST_USE pawl_status pawl__app_verify_walk(struct app_verify *verify,
+                                                const struct app_range *range,
+                                                app_entry_visitor visitor,
+                                                void *context,
+                                                pawl_error *reterr);
 
 void pawl__app_verify_finding(struct app_verify *verify,
                               pawl_app_part part,

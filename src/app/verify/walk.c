@@ -3,10 +3,55 @@
 
 #include "app/verify/verify.h"
 #include "base/core/error.h"
+#include "base/core/macros.h"
 
 static bool is_wanted(const struct app_verify *verify, uint64_t workspace)
 {
     return verify->workspace == 0 || verify->workspace == workspace;
+}
+
+/* --- watched --- */
+
+enum { LOOK_EVERY = 256 }; /* entries: some milliseconds */
+
+struct watched_walk {
+    struct app_verify *verify;
+    app_entry_visitor visit;
+    void *context;
+};
+
+static pawl_status visit_watched(void *context, const struct app_entry *entry, pawl_error *reterr)
+{
+    struct watched_walk *walk = context;
+    struct verify_progress *progress = &walk->verify->progress;
+
+    TRY(walk->visit(walk->context, entry, reterr));
+    progress->log_entries += entry->family == APP_PLOG || entry->family == APP_WLOG;
+    return ++progress->entries % LOOK_EVERY == 0 ? pawl__app_verify_look(progress, reterr)
+                                                 : PAWL_OK;
+}
+
+pawl_status pawl__app_verify_look(const struct verify_progress *progress, pawl_error *reterr)
+{
+    const pawl_app_watch *watch = &progress->watch;
+
+    return watch->progress == NULL
+                   || watch->progress(watch->context,
+                                      MIN(progress->log_entries, progress->log_entries_max),
+                                      progress->log_entries_max)
+               ? PAWL_OK
+               : pawl__fail(reterr, PAWL_CANCELLED, "the verification was cancelled");
+}
+
+pawl_status pawl__app_verify_walk(struct app_verify *verify,
+                                  const struct app_range *range,
+                                  app_entry_visitor visitor,
+                                  void *context,
+                                  pawl_error *reterr)
+{
+    struct watched_walk walk = { verify, visitor, context };
+
+    return pawl__app_store_walk(verify->store, range, visit_watched, &walk, reterr);
 }
 
 /* --- families --- */
@@ -47,7 +92,7 @@ pawl_status pawl__app_verify_family(struct app_verify *verify,
         range.from = (pawl_view){ first.bytes, first.len - 8 };
         range.until = (pawl_view){ end.bytes, end.len - 8 };
     }
-    return pawl__app_store_walk(verify->app->store, &range, visit_entry, &walk, reterr);
+    return pawl__app_verify_walk(verify, &range, visit_entry, &walk, reterr);
 }
 
 /* --- the logs --- */
@@ -143,7 +188,7 @@ static pawl_status walk_log(struct log_walk *walk, pawl_error *reterr)
                                      .from = pawl__app_key_view(&first),
                                      .until = pawl__app_key_view(&end),
                                      .backwards = walk->events->backwards };
-    TRY(pawl__app_store_walk(walk->verify->app->store, &range, visit_log_entry, walk, reterr));
+    TRY(pawl__app_verify_walk(walk->verify, &range, visit_log_entry, walk, reterr));
     if (walk->before > 1) {
         report_hole(walk, 1, walk->before - 1);
     }
@@ -187,8 +232,8 @@ pawl_status pawl__app_verify_strays(struct app_verify *verify, pawl_error *reter
         const struct app_range before = { .family = families[i],
                                           .until = pawl__app_key_view(&first) };
         const struct app_range after = { .family = families[i], .from = pawl__app_key_view(&end) };
-        TRY(pawl__app_store_walk(verify->app->store, &before, visit_stray, verify, reterr));
-        TRY(pawl__app_store_walk(verify->app->store, &after, visit_stray, verify, reterr));
+        TRY(pawl__app_verify_walk(verify, &before, visit_stray, verify, reterr));
+        TRY(pawl__app_verify_walk(verify, &after, visit_stray, verify, reterr));
     }
     return PAWL_OK;
 }

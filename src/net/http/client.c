@@ -47,8 +47,8 @@ static pawl_status wait_for(struct pawl__http_client *client,
     struct pollfd waits = { .fd = client->fd, .events = events };
 
     for (;;) {
-        int64_t left_ms = (deadline_ns - pawl__monotonic_ns(client->clock) + NS_PER_MS - 1)
-                          / NS_PER_MS;
+        int64_t left_ms =
+            (deadline_ns - pawl__monotonic_ns(client->clock) + NS_PER_MS - 1) / NS_PER_MS;
 
         if (left_ms <= 0) {
             return too_late(client, reterr);
@@ -276,9 +276,8 @@ static pawl_status send_request(struct pawl__http_client *client,
 
     pawl__buf_add_format(&head, "%s %s HTTP/1.1\r\nHost: localhost\r\n", ask->method, ask->target);
     if (ask->body.data != NULL) {
-        pawl__buf_add_format(&head,
-                             "Content-Type: application/json\r\nContent-Length: %zu\r\n",
-                             ask->body.len);
+        pawl__buf_add_format(
+            &head, "Content-Type: application/json\r\nContent-Length: %zu\r\n", ask->body.len);
     }
     pawl__buf_add_text(&head, ask->headers == NULL ? "" : ask->headers);
     pawl__buf_add_text(&head, "\r\n");

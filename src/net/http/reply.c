@@ -285,8 +285,7 @@ static pawl_status feed_body(struct pawl__http_reply *reply, pawl_view *in, pawl
                           (unsigned long long)reply->body_bytes_max);
     }
     if (counted && reply->left == 0) {
-        reply->state =
-            reply->state == HTTP_REPLY_CHUNK ? HTTP_REPLY_CHUNK_END : HTTP_REPLY_DONE;
+        reply->state = reply->state == HTTP_REPLY_CHUNK ? HTTP_REPLY_CHUNK_END : HTTP_REPLY_DONE;
     }
     return reply->sink == NULL ? PAWL_OK : reply->sink(reply->context, bytes, reterr);
 }
