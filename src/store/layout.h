@@ -1,7 +1,7 @@
 /* What a data directory holds:
  *
- *   ledger.sqlite  work.sqlite  tokens.sqlite  analytics.duckdb  wal/consumer/  wal/producer/  apps/<app>/
- *   snapshots/
+ *   ledger.sqlite  work.sqlite  tokens.sqlite  jobs.sqlite  analytics.duckdb  wal/consumer/  wal/producer/
+ *   apps/<app>/  snapshots/  pawl.sock
  *
  * One table, for the capabilities that open the stores and for `doctor` that inspects them all. */
 #ifndef PAWL_STORE_LAYOUT_H
@@ -11,7 +11,8 @@
 
 #include "store/migrate.h"
 
-/* Marks our SQLite files (PRAGMA application_id): "PawL", "PawT" and "PawW". */
+/* Marks our SQLite files (PRAGMA application_id): "PawJ", "PawL", "PawT" and "PawW". */
+#define PAWL__JOBS_APPLICATION_ID 0x5061774A
 #define PAWL__LEDGER_APPLICATION_ID 0x5061774C
 #define PAWL__TOKENS_APPLICATION_ID 0x50617754
 #define PAWL__WORK_APPLICATION_ID 0x50617757
@@ -30,7 +31,7 @@ struct pawl__place {
     const struct pawl__schema *schema; /* SQLite */
 };
 
-enum { PAWL__PLACES_COUNT = 7 };
+enum { PAWL__PLACES_COUNT = 8 };
 extern const struct pawl__place pawl__places[PAWL__PLACES_COUNT];
 
 #endif
