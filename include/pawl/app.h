@@ -289,6 +289,15 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_close_within(pawl_app *app,
 PAWL_API const pawl_app_descriptor *pawl_app_get_descriptor(const pawl_app *app);
 /* "wlog_offset", "c_record", "ow_record", or the name of one of the application's own; "": unknown. */
 PAWL_API const char *pawl_app_sequence_name(const pawl_app *app, uint16_t sequence);
+/* The sequences that the application has, each id once: those of every kind, then its own. Anything but PAWL_OK from the
+ * visitor ends it and is returned. */
+typedef pawl_status (*pawl_app_sequence_visitor)(void *context,
+                                                 uint16_t sequence,
+                                                 pawl_error *reterr);
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_visit_sequences(const pawl_app *app,
+                                                            pawl_app_sequence_visitor visitor,
+                                                            void *context,
+                                                            pawl_error *reterr);
 PAWL_API uint16_t pawl_app_partition_of(const pawl_app *app, uint64_t workspace);
 
 /* Waits until no partition actualizes its sequences. TIMEOUT; CORRUPT: a log has a hole or a damaged
@@ -480,6 +489,9 @@ typedef enum pawl_app_fault {
     PAWL_APP_NO_EVENT, /* the partition's log lacks its offsets first .. last, of any workspace */
     PAWL_APP_DAMAGED   /* what is stored of it, or of its partition's offset, cannot be read */
 } pawl_app_fault;
+
+/* "missing", "doubled", "ahead", "behind", "no_event", "damaged"; "unknown". */
+PAWL_API const char *pawl_app_fault_word(pawl_app_fault fault);
 
 typedef struct pawl_app_finding {
     uint16_t sequence;

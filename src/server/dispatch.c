@@ -103,6 +103,11 @@ void pawl__serve_drop(struct pawl__serve_call *call)
 
 static void free_call(void *context)
 {
+    struct pawl__serve_call *call = context;
+
+    if (call->release != NULL) {
+        call->release(call->released);
+    }
     drop_parsed(context);
     free(context);
 }

@@ -246,6 +246,29 @@ pawl_status pawl__serve_openapi(struct pawl__buf *buf, pawl_error *reterr)
     return pawl__serve_openapi_write(parts, count, buf, reterr);
 }
 
+/* --- what it is --- */
+
+struct identity {
+    const char *version;
+    const char *apps;
+};
+static const struct pawl__field identity_fields[] = {
+    { FIELD(struct identity, version, FIELD_NAME), .flags = FIELD_SET },
+    { FIELD(struct identity, apps, FIELD_NAME),
+      .about = "Says which applications it serves, the same for every process that looks there." },
+};
+static const struct pawl__record identity_record = RECORD("Node", struct identity, identity_fields);
+
+static pawl_status show_identity(struct pawl__serve_call *call, pawl_error *reterr)
+{
+    const struct pawl__serve_node *node = call->part;
+    const struct identity identity = { pawl_version(), node->options.apps_id };
+
+    (void)reterr;
+    pawl__serve_answer(call, 200, &identity);
+    return PAWL_OK;
+}
+
 /* --- the part --- */
 
 static pawl_status open_part(const struct pawl__serve_host *host,
@@ -282,6 +305,11 @@ static const struct pawl__serve_route routes[] = {
       .lane = LANE_INLINE,
       .answers = ANSWERS({ .code = 200, .record = &pawl__serve_health_record }),
       .handle = healthz },
+    { ROUTE(GET, "/v1/node", "node", "Shows what the node is"),
+      .scope = PAWL__SCOPE_READ,
+      .lane = LANE_INLINE,
+      .answers = ANSWERS({ .code = 200, .record = &identity_record }),
+      .handle = show_identity },
     { ROUTE(GET, "/metrics", "metrics", "Counts everything, for Prometheus"),
       .scope = PAWL__SCOPE_READ,
       .lane = LANE_BLOCKING,

@@ -8,8 +8,13 @@
 #include "base/os/clock.h"
 #include "server/node_internal.h"
 #include "server/tokens/store.h"
+#include "store/location.h"
 
-enum { INTERRUPTED_MS_MAX = 4000 }; /* for calls of a store that was interrupted to come back */
+enum {
+    INTERRUPTED_MS_MAX = 4000, /* for calls of a store that was interrupted to come back */
+    LOCAL_CONNECTIONS_MAX = 128,
+    LOCAL_WORKERS = 2
+};
 
 /* --- opening --- */
 
@@ -69,6 +74,36 @@ static pawl_status listen_on(struct pawl__serve_node *node, pawl_error *reterr)
     return pawl__http_start(&options, &node->http, reterr);
 }
 
+/* A second server with the same routes. Nodes that share a database may share a data directory, too: then the first one
+ * has the socket. */
+static pawl_status listen_locally(struct pawl__serve_node *node, pawl_error *reterr)
+{
+    struct pawl__http_options options = node->options.http;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    if (node->options.socket == NULL) {
+        return PAWL_OK;
+    }
+    options.socket_path = node->options.socket;
+    options.routes = node->table.routes;
+    options.route_count = node->table.count;
+    options.context = node;
+    options.tls_certificate = NULL;
+    options.tls_key = NULL;
+    options.trusted = true;
+    options.connections_max = MIN(options.connections_max, (uint32_t)LOCAL_CONNECTIONS_MAX);
+    options.workers = LOCAL_WORKERS;
+    options.workers_isolated = MIN(options.workers_isolated, (uint32_t)LOCAL_WORKERS);
+    options.authorize = pawl__serve_authorize;
+    pawl_status status = pawl__http_start(&options, &node->local, &error);
+    if (status == PAWL_BUSY && pawl__location_is_postgres(node->options.location)) {
+        LOG_WARNING("another node has the socket: commands reach that one",
+                    LOG_TEXT("socket", node->options.socket));
+        return PAWL_OK;
+    }
+    return status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, &error);
+}
+
 /* The node itself is its last part: the routes that are asked most come first. */
 size_t pawl__serve_list_parts(const struct pawl__serve_part *const *parts,
                               const struct pawl__serve_part *ret_parts[NODE_PARTS_MAX])
@@ -92,6 +127,7 @@ static pawl_status open_parts(struct pawl__serve_node *node, pawl_error *reterr)
         TRY(node->parts[i]->open(&host, &node->states[i], reterr));
     }
     TRY(listen_on(node, reterr));
+    TRY(listen_locally(node, reterr));
     for (size_t i = 0; i < node->part_count; i++) {
         TRY(node->parts[i]->start == NULL ? PAWL_OK
                                           : node->parts[i]->start(node->states[i], reterr));
@@ -175,11 +211,22 @@ static pawl_status close_parts(struct pawl__serve_node *node,
                                int64_t deadline_ns,
                                pawl_error *reterr)
 {
-    for (size_t i = 0; i < node->part_count; i++) {
-        if (node->states[i] != NULL) {
-            TRY(node->parts[i]->close(STEAL(node->states[i]), deadline_ns, reterr));
+    for (size_t i = node->part_count; i > 0; i--) { /* what uses others was opened after them */
+        if (node->states[i - 1] != NULL) {
+            TRY(node->parts[i - 1]->close(STEAL(node->states[i - 1]), deadline_ns, reterr));
         }
     }
+    return PAWL_OK;
+}
+
+static pawl_status stop_listening(struct pawl__serve_node *node,
+                                  int64_t deadline_ns,
+                                  pawl_error *reterr)
+{
+    TRY(pawl__http_stop(node->local, deadline_ns, reterr));
+    node->local = NULL;
+    TRY(pawl__http_stop(node->http, deadline_ns, reterr));
+    node->http = NULL;
     return PAWL_OK;
 }
 
@@ -188,10 +235,10 @@ static pawl_status stop(struct pawl__serve_node *node, pawl_error *reterr)
     int64_t deadline_ns = pawl__monotonic_ns(node->clock) + node->options.stop_ms_max * NS_PER_MS;
 
     tell_parts(node, false);
-    pawl_status status = pawl__http_stop(node->http, deadline_ns, reterr);
+    pawl_status status = stop_listening(node, deadline_ns, reterr);
     if (status == PAWL_TIMEOUT) { /* a thread of it may be waiting for a store */
         tell_parts(node, true);
-        status = pawl__http_stop(node->http, deadline_ns + INTERRUPTED_MS_MAX * NS_PER_MS, reterr);
+        status = stop_listening(node, deadline_ns + INTERRUPTED_MS_MAX * NS_PER_MS, reterr);
     }
     return status == PAWL_OK ? close_parts(node, deadline_ns, reterr) : status;
 }

@@ -29,6 +29,9 @@ struct pawl__serve_options {
     uint32_t work_sweep_ms; /* how often its leases that ran out are taken back; 0: not at all */
     const char *tokens;     /* the file of its tokens, once there are any; NULL: it has none */
     bool unsafe_plain;      /* other machines may send tokens without TLS */
+    const char *socket;     /* where this user's programs reach it without a token; NULL: nowhere */
+    const char *jobs;       /* the file of its jobs; NULL: in memory */
+    const char *apps_id;    /* of `location`, the same in every process; NULL: nobody asks */
     struct pawl__http_options http; /* listen, limits and TLS; the rest is the node's */
     uint32_t stop_ms_max;           /* for requests that have begun, when it is closed */
     uint32_t partitions_max;        /* of all applications together: each has threads and a cache */

@@ -19,6 +19,7 @@ struct pawl__serve_node {
     struct pawl__metrics *metrics;
     struct pawl__tokens *tokens; /* NULL: it knows none */
     struct pawl__http *http;
+    struct pawl__http *local;  /* on the socket; NULL: there is none */
     struct pawl__clock *clock; /* of deadlines and waits, so one that runs */
     int64_t started_ns;
 };

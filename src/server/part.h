@@ -3,6 +3,7 @@
 #define PAWL_SERVER_PART_H
 
 #include "base/json/object.h"
+#include "server/jobs/jobs.h"
 #include "server/node.h"
 #include "server/route.h"
 
@@ -39,6 +40,8 @@ struct pawl__serve_part {
     const char *name; /* for the log */
     const struct pawl__serve_route *routes;
     size_t route_count;
+    const struct pawl__job_kind *jobs; /* the kinds of jobs that it has */
+    size_t job_count;
 
     /* Before the node listens. A store that may hang is opened later, or on a thread. After a failure nothing is left. */
     pawl_status (*open)(const struct pawl__serve_host *host, void **ret_state, pawl_error *reterr);

@@ -98,6 +98,9 @@ struct pawl__serve_call {
     pawl_view key; /* of the header Idempotency-Key, where the route takes one; empty: none */
     struct pawl__arena arena; /* what ends with the call */
     void *state;              /* the handler's own */
+    /* What is told when the call ends, by whoever gave the handler something that must stay until then. NULL: nobody. */
+    void (*release)(void *released);
+    void *released;
 
     /* The dispatcher's. */
     const struct pawl__serve_part *of;

@@ -27,6 +27,14 @@ struct sequence_check {
     pawl_app_certificate certificate;
 };
 
+static const char *const fault_words[] = { "missing", "doubled",  "ahead",
+                                           "behind",  "no_event", "damaged" };
+
+const char *pawl_app_fault_word(pawl_app_fault fault)
+{
+    return (size_t)fault < COUNT_OF(fault_words) ? fault_words[fault] : "unknown";
+}
+
 static void check_done(struct sequence_check *check)
 {
     pawl__app_gapless_done(&check->gapless);
@@ -222,4 +230,42 @@ pawl_status pawl_app_verify_sequence(pawl_app *app,
 {
     return pawl_app_verify_sequence_watched(
         app, workspace, sequence, visitor, context, NULL, ret_certificate, reterr);
+}
+
+/* --- which there are --- */
+
+/* Of all kinds; an id that several have comes once. */
+static bool came_before(const pawl_app_descriptor *descriptor, size_t kind, uint16_t sequence)
+{
+    for (size_t i = 0; i < kind; i++) {
+        for (size_t k = 0; k < descriptor->kinds[i].sequence_count; k++) {
+            if (descriptor->kinds[i].sequences[k].id == sequence) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+pawl_status pawl_app_visit_sequences(const pawl_app *app,
+                                     pawl_app_sequence_visitor visitor,
+                                     void *context,
+                                     pawl_error *reterr)
+{
+    NEED(app, visitor, reterr);
+    const pawl_app_descriptor *descriptor = &app->definition.descriptor;
+
+    for (uint16_t i = PAWL_APP_SEQ_WLOG_OFFSET; i <= PAWL_APP_SEQ_OW_RECORD; i++) {
+        TRY(visitor(context, i, reterr));
+    }
+    for (size_t i = 0; i < descriptor->kind_count; i++) {
+        const pawl_app_kind *kind = &descriptor->kinds[i];
+
+        for (size_t k = 0; k < kind->sequence_count; k++) {
+            if (!came_before(descriptor, i, kind->sequences[k].id)) {
+                TRY(visitor(context, kind->sequences[k].id, reterr));
+            }
+        }
+    }
+    return PAWL_OK;
 }

@@ -5,6 +5,7 @@
 
 #include <pawl/app.h>
 
+#include "cli/app/remote.h"
 #include "cli/frame/command.h"
 #include "cli/frame/run.h"
 
@@ -31,7 +32,9 @@ extern const struct pawl__cli_command pawl__cli_cmd_seq_verify;
     "Applications are where --apps says: in a directory, each in one of its own, or in a "    \
     "database, postgres://USER@HOST/DB. Without it, they are in apps/ in the directory of "   \
     "--data; without that, in the PostgreSQL database of DATABASE_URL; and without that, in " \
-    "apps/ in the data directory of the settings. One process at a time has an application."
+    "apps/ in the data directory of the settings. One process at a time has an application; "     \
+    "while a node ('pawl serve') runs, this command asks the node, through the socket pawl.sock " \
+    "in its data directory."
 #define APP_WORKSPACE_FLAG \
     NUMBER_FLAG("workspace", "N", 1, INT64_MAX, "The workspace.", .required = true)
 #define APP_ONE_WORKSPACE_FLAG NUMBER_FLAG("workspace", "N", 1, INT64_MAX, "Of this workspace.")
@@ -67,28 +70,45 @@ PAWL_MUST_USE pawl_status pawl__cli_app_location(const struct pawl__cli_run *run
 /* What the settings say. */
 pawl_app_options pawl__cli_app_options(const struct pawl__cli_run *run);
 
-/* Opens the application that the operand APP names, with these options. */
+/* An application: open in this process, or in a node that is asked. One of the two. */
+struct pawl__cli_app {
+    pawl_app *local;
+    struct pawl__cli_remote *remote;
+};
+void pawl__cli_app_done(struct pawl__cli_app *app); /* for AUTO, too */
+
+/* Opens the application that the operand APP names, with these options; or finds the node that has it. Either is
+ * waited for as long as the settings say: a node may be starting or stopping. */
 PAWL_MUST_USE pawl_status pawl__cli_app_open_with(const struct pawl__cli_run *run,
                                                   const pawl_app_options *options,
-                                                  pawl_app **ret_app,
+                                                  struct pawl__cli_app *ret_app,
                                                   pawl_error *reterr);
 
 /* The same with those of the settings. A reader writes nothing, and works on a
  * full disk. */
 PAWL_MUST_USE pawl_status pawl__cli_app_open_named(const struct pawl__cli_run *run,
-                                                   pawl_app **ret_app,
+                                                   struct pawl__cli_app *ret_app,
                                                    pawl_error *reterr);
 PAWL_MUST_USE pawl_status pawl__cli_app_open_to_read(const struct pawl__cli_run *run,
-                                                     pawl_app **ret_app,
+                                                     struct pawl__cli_app *ret_app,
                                                      pawl_error *reterr);
 /* Waits until the sequences are actualized; the error of a log that does not allow it. */
-PAWL_MUST_USE pawl_status pawl__cli_app_await_numbers(pawl_app *app, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_app_await_numbers(struct pawl__cli_app *app,
+                                                      pawl_error *reterr);
 
 void pawl__cli_app_close_p(pawl_app **app); /* for AUTO */
 
 /* One row per partition (seq.c). */
 PAWL_MUST_USE pawl_status pawl__cli_seq_print_status(struct pawl__cli_run *run,
-                                                     pawl_app *app,
+                                                     struct pawl__cli_app *app,
+                                                     pawl_error *reterr);
+/* pawl_app_verify, here or in the node, with a progress bar (seq_verify.c). */
+PAWL_MUST_USE pawl_status pawl__cli_seq_verify_parts(const struct pawl__cli_run *run,
+                                                     struct pawl__cli_app *app,
+                                                     uint64_t workspace,
+                                                     pawl_app_wrong_visitor visitor,
+                                                     void *context,
+                                                     pawl_app_report *ret_report,
                                                      pawl_error *reterr);
 /* `pawl seq verify --all` (seq_verify.c). */
 PAWL_MUST_USE pawl_status pawl__cli_seq_verify_all(struct pawl__cli_run *run, pawl_error *reterr);

@@ -1,14 +1,16 @@
 /* pawl app: exec.c and read.c have the other verbs. pawl seq: seq.c, seq_verify.c */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/core/error.h"
 #include "base/core/macros.h"
+#include "base/os/clock.h"
 #include "base/os/fs.h"
 #include "cli/app/app.h"
 #include "cli/commands.h"
 #include "cli/frame/input.h"
 
-enum { DESCRIPTOR_BYTES_MAX = 16 << 20 };
+enum { DESCRIPTOR_BYTES_MAX = 16 << 20, RETRY_NS = 20 * NS_PER_MS };
 
 /* --- create --- */
 
@@ -48,13 +50,58 @@ static pawl_status print_created(const struct pawl__cli_run *run,
     return pawl__table_end(&table, reterr);
 }
 
+/* A node that runs has to know of it: NOT_FOUND when there is none. */
+static pawl_status create_remotely(const struct pawl__cli_run *run,
+                                   const char *name,
+                                   const char *descriptor,
+                                   pawl_error *reterr)
+{
+    AUTO(pawl__cli_remote_close_p) struct pawl__cli_remote *remote = NULL;
+    AUTO(pawl__text_free) char *apps = NULL;
+    char target[PAWL_APP_NAME_BYTES_MAX + 16];
+    json_auto_t *created = NULL;
+
+    TRY(pawl__cli_apps_location(run, &apps, reterr));
+    TRY(pawl__cli_remote_connect(run, apps, &remote, reterr));
+    (void)snprintf(target, sizeof(target), "/v1/apps/%s", name);
+    const struct pawl__cli_ask ask = {
+        .method = "PUT", .target = target, .whole = true, .body = pawl_view_of(descriptor)
+    };
+    return pawl__cli_remote_ask(remote, &ask, &created, reterr);
+}
+
+/* Whichever comes first: a node that is starting may take the place meanwhile. */
+static pawl_status create_somewhere(const struct pawl__cli_run *run,
+                                    const char *name,
+                                    const char *descriptor,
+                                    pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *location = NULL;
+    AUTO(pawl__cli_app_close_p) pawl_app *app = NULL;
+    const pawl_app_options options = pawl__cli_app_options(run);
+    int64_t deadline_ns = pawl__monotonic_ns(run->clock) + options.busy_ms_max * NS_PER_MS;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = PAWL_BUSY;
+
+    TRY(pawl__cli_app_location(run, name, &location, reterr));
+    for (;;) {
+        status = create_remotely(run, name, descriptor, &error);
+        if (status == PAWL_NOT_FOUND) {
+            status = pawl_app_open_json(location, pawl_view_of(descriptor), &options, &app, &error);
+        }
+        if (status != PAWL_BUSY || pawl__monotonic_ns(run->clock) >= deadline_ns) {
+            break;
+        }
+        pawl__sleep_until(run->clock, pawl__monotonic_ns(run->clock) + RETRY_NS);
+    }
+    return status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, &error);
+}
+
 static pawl_status create_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *descriptor = NULL;
     AUTO(pawl__text_free) char *name = NULL;
     AUTO(pawl__text_free) char *location = NULL;
-    AUTO(pawl__cli_app_close_p) pawl_app *app = NULL;
-    const pawl_app_options options = pawl__cli_app_options(run);
     AUTO(pawl__cli_app_close_p) pawl_app *trial = NULL;
 
     TRY(pawl__cli_input_read("descriptor",
@@ -66,8 +113,8 @@ static pawl_status create_run(struct pawl__cli_run *run, pawl_error *reterr)
     TRY(pawl__cli_app_location(run, name, &location, reterr));
     /* A refused descriptor must leave no directory. */
     TRY(pawl_app_open_json("memory:", pawl_view_of(descriptor), NULL, &trial, reterr));
-    TRY(pawl_app_open_json(location, pawl_view_of(descriptor), &options, &app, reterr));
-    return print_created(run, app, reterr);
+    TRY(create_somewhere(run, name, descriptor, reterr));
+    return print_created(run, trial, reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_app_create = {

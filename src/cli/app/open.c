@@ -81,37 +81,88 @@ pawl_app_options pawl__cli_app_options(const struct pawl__cli_run *run)
     return options;
 }
 
-/* Another process that has it is waited for, as long as the settings say: commands of a script run one
- * after the other. */
-static pawl_status open_patiently(struct pawl__clock *clock,
-                                  const char *location,
-                                  const pawl_app_options *options,
-                                  pawl_app **ret_app,
+void pawl__cli_app_done(struct pawl__cli_app *app)
+{
+    pawl_app_close(app->local);
+    pawl__cli_remote_close(app->remote);
+}
+
+/* --- here, or in a node --- */
+
+/* Where one is, and how it is opened. */
+struct wanted {
+    const struct pawl__cli_run *run;
+    const char *name;
+    const char *apps;
+    const char *location;
+    const pawl_app_options *options;
+};
+
+/* NOT_FOUND: no node has it. */
+static pawl_status ask_node(const struct wanted *wanted,
+                            struct pawl__cli_app *ret_app,
+                            pawl_error *reterr)
+{
+    AUTO(pawl__cli_remote_close_p) struct pawl__cli_remote *remote = NULL;
+
+    TRY(pawl__cli_remote_connect(wanted->run, wanted->apps, &remote, reterr));
+    TRY(pawl__cli_remote_choose(remote, wanted->name, reterr));
+    ret_app->remote = STEAL(remote);
+    return PAWL_OK;
+}
+
+/* BUSY: another process has it, and does not let itself be asked. */
+static pawl_status open_once(const struct wanted *wanted,
+                             struct pawl__cli_app *ret_app,
+                             pawl_error *reterr)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status =
+        pawl_app_open(wanted->location, NULL, wanted->options, &ret_app->local, reterr);
+
+    if (status != PAWL_BUSY) {
+        return status;
+    }
+    pawl_status asked = ask_node(wanted, ret_app, &error);
+    return asked == PAWL_NOT_FOUND ? status
+           : asked == PAWL_OK      ? PAWL_OK
+                                   : pawl__fail_with(reterr, asked, &error);
+}
+
+/* Commands of a script run one after the other, and a node may be starting or stopping. */
+static pawl_status open_patiently(const struct wanted *wanted,
+                                  struct pawl__cli_app *ret_app,
                                   pawl_error *reterr)
 {
-    int64_t deadline_ns = pawl__monotonic_ns(clock) + options->busy_ms_max * NS_PER_MS;
-    pawl_status status = pawl_app_open(location, NULL, options, ret_app, reterr);
+    struct pawl__clock *clock = wanted->run->clock;
+    int64_t deadline_ns = pawl__monotonic_ns(clock) + wanted->options->busy_ms_max * NS_PER_MS;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = open_once(wanted, ret_app, &error);
 
     while (status == PAWL_BUSY && pawl__monotonic_ns(clock) < deadline_ns) {
         pawl__sleep_until(clock, MIN(deadline_ns, pawl__monotonic_ns(clock) + RETRY_NS));
-        status = pawl_app_open(location, NULL, options, ret_app, reterr);
+        status = open_once(wanted, ret_app, &error);
     }
-    return status;
+    return status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, &error);
 }
 
 pawl_status pawl__cli_app_open_with(const struct pawl__cli_run *run,
                                     const pawl_app_options *options,
-                                    pawl_app **ret_app,
+                                    struct pawl__cli_app *ret_app,
                                     pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *location = NULL;
+    AUTO(pawl__text_free) char *apps = NULL;
+    const char *name = pawl__cli_args_operand(run->args, 0);
 
-    TRY(pawl__cli_app_location(run, pawl__cli_args_operand(run->args, 0), &location, reterr));
-    return open_patiently(run->clock, location, options, ret_app, reterr);
+    TRY(pawl__cli_app_location(run, name, &location, reterr));
+    TRY(pawl__cli_apps_location(run, &apps, reterr));
+    const struct wanted wanted = { run, name, apps, location, options };
+    return open_patiently(&wanted, ret_app, reterr);
 }
 
 pawl_status pawl__cli_app_open_named(const struct pawl__cli_run *run,
-                                     pawl_app **ret_app,
+                                     struct pawl__cli_app *ret_app,
                                      pawl_error *reterr)
 {
     const pawl_app_options options = pawl__cli_app_options(run);
@@ -120,7 +171,7 @@ pawl_status pawl__cli_app_open_named(const struct pawl__cli_run *run,
 }
 
 pawl_status pawl__cli_app_open_to_read(const struct pawl__cli_run *run,
-                                       pawl_app **ret_app,
+                                       struct pawl__cli_app *ret_app,
                                        pawl_error *reterr)
 {
     pawl_app_options options = pawl__cli_app_options(run);
@@ -129,7 +180,55 @@ pawl_status pawl__cli_app_open_to_read(const struct pawl__cli_run *run,
     return pawl__cli_app_open_with(run, &options, ret_app, reterr);
 }
 
-pawl_status pawl__cli_app_await_numbers(pawl_app *app, pawl_error *reterr)
+/* --- its numbers --- */
+
+/* Whether a node still reads the logs; what a log that does not allow it says. */
+static pawl_status look_at_numbers(struct pawl__cli_remote *remote,
+                                   bool *ret_actualizing,
+                                   pawl_error *reterr)
 {
-    return pawl_app_wait(app, ACTUALIZE_MS_MAX, reterr);
+    const struct pawl__cli_ask ask = { .method = "GET", .target = "/seq" };
+    json_auto_t *page = NULL;
+
+    *ret_actualizing = false;
+    TRY(pawl__cli_remote_ask(remote, &ask, &page, reterr));
+    const json_t *items = json_object_get(page, "items");
+    for (size_t i = 0; i < json_array_size(items); i++) {
+        const json_t *row = json_array_get(items, i);
+        const char *detail = json_string_value(json_object_get(row, "last_error_detail"));
+        const char *code = json_string_value(json_object_get(row, "last_error"));
+
+        if (json_is_true(json_object_get(row, "actualizing"))) {
+            *ret_actualizing = true;
+        }
+        if (code != NULL && strcmp(code, "CORRUPT") == 0) {
+            return pawl__fail(reterr,
+                              PAWL_CORRUPT,
+                              "partition %zu: %s",
+                              i,
+                              detail == NULL ? "its log is damaged" : detail);
+        }
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl__cli_app_await_numbers(struct pawl__cli_app *app, pawl_error *reterr)
+{
+    bool actualizing = true;
+
+    if (app->remote == NULL) {
+        return pawl_app_wait(app->local, ACTUALIZE_MS_MAX, reterr);
+    }
+    struct pawl__clock *clock = pawl__clock_real();
+    int64_t deadline_ns = pawl__monotonic_ns(clock) + ACTUALIZE_MS_MAX * NS_PER_MS;
+    while (actualizing) {
+        TRY(look_at_numbers(app->remote, &actualizing, reterr));
+        if (actualizing && pawl__monotonic_ns(clock) >= deadline_ns) {
+            return pawl__fail(reterr, PAWL_TIMEOUT, "the node still reads the logs");
+        }
+        if (actualizing) {
+            pawl__sleep_until(clock, pawl__monotonic_ns(clock) + RETRY_NS);
+        }
+    }
+    return PAWL_OK;
 }

@@ -1,5 +1,8 @@
 /* pawl app records, wlog and plog */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/core/error.h"
 #include "base/core/macros.h"
@@ -46,16 +49,8 @@ static pawl_status add_record(void *context, const pawl_app_record *record, pawl
     return pawl__table_add(&rows->table, cells, reterr);
 }
 
-static pawl_status add_event(void *context, const pawl_app_event *event, pawl_error *reterr)
+static pawl_status add_event_row(struct rows *rows, const pawl_app_event *event, pawl_error *reterr)
 {
-    struct rows *rows = context;
-    AUTO(pawl__text_free) char *json = NULL;
-    size_t len = 0;
-
-    if (rows->run->json) {
-        pawl_status status = pawl_app_event_to_json(rows->app, event, &json, &len, reterr);
-        return status == PAWL_OK ? print_json(rows->run, json, reterr) : status;
-    }
     const struct pawl__cell cells[] = {
         pawl__cell_integer((int64_t)event->plog_offset),
         pawl__cell_integer((int64_t)event->workspace),
@@ -64,6 +59,78 @@ static pawl_status add_event(void *context, const pawl_app_event *event, pawl_er
         event->key.len == 0 ? pawl__cell_none() : pawl__cell_text(event->key),
     };
     return pawl__table_add(&rows->table, cells, reterr);
+}
+
+static pawl_status add_event(void *context, const pawl_app_event *event, pawl_error *reterr)
+{
+    struct rows *rows = context;
+    AUTO(pawl__text_free) char *json = NULL;
+    size_t len = 0;
+
+    if (rows->run->json) {
+        TRY(pawl_app_event_to_json(rows->app, event, &json, &len, reterr));
+        return print_json(rows->run, json, reterr);
+    }
+    return add_event_row(rows, event, reterr);
+}
+
+/* --- what a node answers --- */
+
+static pawl_app_class class_of(const char *word)
+{
+    int i = PAWL_APP_SINGLETON;
+
+    while (i < PAWL_APP_W_RECORD && strcmp(pawl_app_class_word((pawl_app_class)i), word) != 0) {
+        i++;
+    }
+    return (pawl_app_class)i;
+}
+
+static pawl_view text_of(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+
+    return (pawl_view){ json_string_value(value), json_string_length(value) };
+}
+
+static uint64_t natural_of(const json_t *object, const char *key)
+{
+    return (uint64_t)json_integer_value(json_object_get(object, key));
+}
+
+static pawl_status add_remote_record(void *context, json_t *item, pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf data = BUF_INIT(SIZE_MAX / 2);
+    const char *word = json_string_value(json_object_get(item, "class"));
+
+    TRY(pawl__json_dump(json_object_get(item, "data"), &data, reterr));
+    const pawl_app_record record = {
+        .record_class = class_of(word == NULL ? "" : word),
+        .id = natural_of(item, "id"),
+        .table = text_of(item, "table"),
+        .data = pawl__buf_view(&data),
+    };
+    return add_record(context, &record, reterr);
+}
+
+static pawl_status add_remote_event(void *context, json_t *item, pawl_error *reterr)
+{
+    struct rows *rows = context;
+    AUTO(pawl__buf_done) struct pawl__buf json = BUF_INIT(SIZE_MAX / 2);
+
+    if (rows->run->json) {
+        TRY(pawl__json_dump(item, &json, reterr));
+        return print_json(rows->run, json.data, reterr);
+    }
+    return add_event_row(rows,
+                         &(const pawl_app_event){
+                             .plog_offset = natural_of(item, "plog_offset"),
+                             .workspace = natural_of(item, "workspace"),
+                             .wlog_offset = natural_of(item, "wlog_offset"),
+                             .record_count = json_array_size(json_object_get(item, "records")),
+                             .key = text_of(item, "key"),
+                         },
+                         reterr);
 }
 
 static const struct pawl__column record_columns[] = {
@@ -93,22 +160,59 @@ static uint64_t number(const struct pawl__cli_run *run, const char *flag)
     return (uint64_t)pawl__cli_args_number(run->args, flag);
 }
 
+static pawl_status read_local_records(const struct pawl__cli_run *run,
+                                      pawl_app *app,
+                                      struct rows *rows,
+                                      pawl_error *reterr)
+{
+    uint64_t workspace = number(run, "workspace");
+
+    return pawl__cli_args_has(run->args, "id")
+               ? pawl_app_read_record(app, workspace, number(run, "id"), add_record, rows, reterr)
+               : pawl_app_read_c_records(app,
+                                         workspace,
+                                         number(run, "from"),
+                                         number(run, "limit"),
+                                         add_record,
+                                         rows,
+                                         reterr);
+}
+
+enum { TARGET_SIZE = 128 };
+
+static pawl_status read_remote_records(const struct pawl__cli_run *run,
+                                       struct pawl__cli_remote *remote,
+                                       struct rows *rows,
+                                       pawl_error *reterr)
+{
+    uint64_t workspace = number(run, "workspace");
+    char target[TARGET_SIZE];
+    json_auto_t *record = NULL;
+
+    if (!pawl__cli_args_has(run->args, "id")) {
+        (void)snprintf(target, sizeof(target), "/workspaces/%" PRIu64 "/records", workspace);
+        const struct pawl__cli_pages pages = { target, number(run, "from"), number(run, "limit") };
+        return pawl__cli_remote_pages(remote, &pages, add_remote_record, rows, reterr);
+    }
+    (void)snprintf(target,
+                   sizeof(target),
+                   "/workspaces/%" PRIu64 "/records/%" PRIu64,
+                   workspace,
+                   number(run, "id"));
+    const struct pawl__cli_ask ask = { .method = "GET", .target = target };
+    TRY(pawl__cli_remote_ask(remote, &ask, &record, reterr));
+    return add_remote_record(rows, record, reterr);
+}
+
 static pawl_status records_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__cli_app_close_p) pawl_app *app = NULL;
+    AUTO(pawl__cli_app_done) struct pawl__cli_app app = { .local = NULL };
     AUTO(rows_done) struct rows rows = { .app = NULL };
 
     TRY(pawl__cli_app_open_to_read(run, &app, reterr));
     start(&rows, run, record_columns, COUNT_OF(record_columns));
-    TRY(pawl__cli_args_has(run->args, "id") ? pawl_app_read_record(
-            app, number(run, "workspace"), number(run, "id"), add_record, &rows, reterr)
-                                            : pawl_app_read_c_records(app,
-                                                                      number(run, "workspace"),
-                                                                      number(run, "from"),
-                                                                      number(run, "limit"),
-                                                                      add_record,
-                                                                      &rows,
-                                                                      reterr));
+    TRY(app.remote == NULL ? read_local_records(run, app.local, &rows, reterr)
+                           : read_remote_records(run, app.remote, &rows, reterr));
     return pawl__table_end(&rows.table, reterr);
 }
 
@@ -129,28 +233,54 @@ const struct pawl__cli_command pawl__cli_cmd_app_records = {
     .only_prints = true,
 };
 
+static pawl_status read_local_log(const struct pawl__cli_run *run,
+                                  bool of_workspace,
+                                  struct rows *rows,
+                                  pawl_app *app,
+                                  pawl_error *reterr)
+{
+    uint64_t from = number(run, "from");
+    uint64_t limit = number(run, "limit");
+
+    return of_workspace
+               ? pawl_app_read_wlog(
+                   app, number(run, "workspace"), from, limit, add_event, rows, reterr)
+               : pawl_app_read_plog(
+                   app, (uint16_t)number(run, "partition"), from, limit, add_event, rows, reterr);
+}
+
+static pawl_status read_remote_log(const struct pawl__cli_run *run,
+                                   bool of_workspace,
+                                   struct rows *rows,
+                                   struct pawl__cli_remote *remote,
+                                   pawl_error *reterr)
+{
+    char target[TARGET_SIZE];
+
+    (void)snprintf(target,
+                   sizeof(target),
+                   of_workspace ? "/workspaces/%" PRIu64 "/wlog" : "/partitions/%" PRIu64 "/plog",
+                   number(run, of_workspace ? "workspace" : "partition"));
+    const struct pawl__cli_pages pages = { target, number(run, "from"), number(run, "limit") };
+    pawl_status status = pawl__cli_remote_pages(remote, &pages, add_remote_event, rows, reterr);
+    /* An address that is not there is a number that is wrong here. */
+    if (status == PAWL_NOT_FOUND && !of_workspace) {
+        reterr->status = PAWL_INVALID;
+        return PAWL_INVALID;
+    }
+    return status;
+}
+
 static pawl_status log_run(struct pawl__cli_run *run, bool of_workspace, pawl_error *reterr)
 {
-    AUTO(pawl__cli_app_close_p) pawl_app *app = NULL;
+    AUTO(pawl__cli_app_done) struct pawl__cli_app app = { .local = NULL };
     AUTO(rows_done) struct rows rows = { .app = NULL };
 
     TRY(pawl__cli_app_open_to_read(run, &app, reterr));
     start(&rows, run, event_columns, COUNT_OF(event_columns));
-    rows.app = app;
-    TRY(of_workspace ? pawl_app_read_wlog(app,
-                                          number(run, "workspace"),
-                                          number(run, "from"),
-                                          number(run, "limit"),
-                                          add_event,
-                                          &rows,
-                                          reterr)
-                     : pawl_app_read_plog(app,
-                                          (uint16_t)number(run, "partition"),
-                                          number(run, "from"),
-                                          number(run, "limit"),
-                                          add_event,
-                                          &rows,
-                                          reterr));
+    rows.app = app.local;
+    TRY(app.remote == NULL ? read_local_log(run, of_workspace, &rows, app.local, reterr)
+                           : read_remote_log(run, of_workspace, &rows, app.remote, reterr));
     return pawl__table_end(&rows.table, reterr);
 }
 

@@ -11,35 +11,89 @@
 
 /* --- status --- */
 
-static pawl_status add_partition(struct pawl__table *table,
-                                 pawl_app *app,
-                                 uint16_t partition,
-                                 pawl_error *reterr)
+static pawl_status add_row(struct pawl__table *table,
+                           uint16_t partition,
+                           uint64_t log_end,
+                           const pawl_sequencer_status *of,
+                           pawl_error *reterr)
 {
-    pawl_sequencer_status of;
-    uint64_t log_end = 0;
-
-    TRY(pawl_app_get_status(app, partition, &of, reterr));
-    TRY(pawl_app_get_log_end(app, partition, &log_end, reterr));
     const struct pawl__cell cells[] = {
         pawl__cell_integer(partition),
         pawl__cell_integer((int64_t)log_end),
-        pawl__cell_integer((int64_t)of.next_offset),
-        pawl__cell_integer((int64_t)of.stored_offset),
-        pawl__cell_integer((int64_t)of.unflushed),
-        pawl__cell_integer((int64_t)of.hits),
-        pawl__cell_integer((int64_t)of.misses),
-        pawl__cell_bool(of.actualizing),
-        pawl__cell_integer((int64_t)of.actualizations),
-        pawl__cell_integer((int64_t)of.flushes),
-        pawl__cell_integer((int64_t)of.flush_failures),
-        of.last_error.status == PAWL_OK ? pawl__cell_none()
-                                        : pawl__cell_text(pawl_view_of(of.last_error.message)),
+        pawl__cell_integer((int64_t)of->next_offset),
+        pawl__cell_integer((int64_t)of->stored_offset),
+        pawl__cell_integer((int64_t)of->unflushed),
+        pawl__cell_integer((int64_t)of->hits),
+        pawl__cell_integer((int64_t)of->misses),
+        pawl__cell_bool(of->actualizing),
+        pawl__cell_integer((int64_t)of->actualizations),
+        pawl__cell_integer((int64_t)of->flushes),
+        pawl__cell_integer((int64_t)of->flush_failures),
+        of->last_error.status == PAWL_OK ? pawl__cell_none()
+                                         : pawl__cell_text(pawl_view_of(of->last_error.message)),
     };
     return pawl__table_add(table, cells, reterr);
 }
 
-pawl_status pawl__cli_seq_print_status(struct pawl__cli_run *run, pawl_app *app, pawl_error *reterr)
+static pawl_status add_local_rows(struct pawl__table *table, pawl_app *app, pawl_error *reterr)
+{
+    for (uint16_t i = 0; i < pawl_app_get_descriptor(app)->partitions; i++) {
+        pawl_sequencer_status of;
+        uint64_t log_end = 0;
+
+        TRY(pawl_app_get_status(app, i, &of, reterr));
+        TRY(pawl_app_get_log_end(app, i, &log_end, reterr));
+        TRY(add_row(table, i, log_end, &of, reterr));
+    }
+    return PAWL_OK;
+}
+
+static uint64_t natural_of(const json_t *object, const char *key)
+{
+    return (uint64_t)json_integer_value(json_object_get(object, key));
+}
+
+static pawl_status add_remote_row(struct pawl__table *table, const json_t *row, pawl_error *reterr)
+{
+    const char *error = json_string_value(json_object_get(row, "last_error"));
+    const char *detail = json_string_value(json_object_get(row, "last_error_detail"));
+    pawl_sequencer_status of = {
+        .next_offset = natural_of(row, "next_offset"),
+        .stored_offset = natural_of(row, "stored_offset"),
+        .unflushed = natural_of(row, "unflushed"),
+        .hits = natural_of(row, "hits"),
+        .misses = natural_of(row, "misses"),
+        .actualizing = json_is_true(json_object_get(row, "actualizing")),
+        .actualizations = natural_of(row, "actualizations"),
+        .flushes = natural_of(row, "flushes"),
+        .flush_failures = natural_of(row, "flush_failures"),
+    };
+
+    if (error != NULL) {
+        (void)pawl__fail(&of.last_error, PAWL_FAILED, "%s", detail == NULL ? error : detail);
+    }
+    return add_row(
+        table, (uint16_t)natural_of(row, "partition"), natural_of(row, "log_end"), &of, reterr);
+}
+
+static pawl_status add_remote_rows(struct pawl__table *table,
+                                   struct pawl__cli_remote *remote,
+                                   pawl_error *reterr)
+{
+    const struct pawl__cli_ask ask = { .method = "GET", .target = "/seq" };
+    json_auto_t *page = NULL;
+
+    TRY(pawl__cli_remote_ask(remote, &ask, &page, reterr));
+    const json_t *items = json_object_get(page, "items");
+    for (size_t i = 0; i < json_array_size(items); i++) {
+        TRY(add_remote_row(table, json_array_get(items, i), reterr));
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl__cli_seq_print_status(struct pawl__cli_run *run,
+                                       struct pawl__cli_app *app,
+                                       pawl_error *reterr)
 {
     static const struct pawl__column columns[] = {
         { "partition", true },     { "log_end", true },         { "next_offset", true },
@@ -51,21 +105,20 @@ pawl_status pawl__cli_seq_print_status(struct pawl__cli_run *run, pawl_app *app,
     struct pawl__table_options options = pawl__cli_out_table(run);
 
     pawl__table_init(&table, columns, COUNT_OF(columns), &options);
-    for (uint16_t i = 0; i < pawl_app_get_descriptor(app)->partitions; i++) {
-        TRY(add_partition(&table, app, i, reterr));
-    }
+    TRY(app->remote == NULL ? add_local_rows(&table, app->local, reterr)
+                            : add_remote_rows(&table, app->remote, reterr));
     return pawl__table_end(&table, reterr);
 }
 
 static pawl_status status_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__cli_app_close_p) pawl_app *app = NULL;
+    AUTO(pawl__cli_app_done) struct pawl__cli_app app = { .local = NULL };
 
     TRY(pawl__cli_app_open_named(run, &app, reterr));
     /* A partition whose log is damaged is a row that says so, and decides the exit code. */
     pawl_error broken = PAWL_ERROR_INIT;
-    pawl_status numbers = pawl__cli_app_await_numbers(app, &broken);
-    TRY(pawl__cli_seq_print_status(run, app, reterr));
+    pawl_status numbers = pawl__cli_app_await_numbers(&app, &broken);
+    TRY(pawl__cli_seq_print_status(run, &app, reterr));
     return numbers != PAWL_OK ? pawl__fail(reterr, numbers, "%s", broken.message) : PAWL_OK;
 }
 
@@ -76,8 +129,8 @@ const struct pawl__cli_command pawl__cli_cmd_seq_status = {
         "One row per partition: the last offset of its log, the next offset as far as the log was "
         "read (behind the last one when nothing is left to actualize), the offset up to which "
         "numbers are stored, how many wait to be written, cache hits and misses, and what "
-        "happened behind the scenes. Counts are those of this process: an application that "
-        "another process has open is busy.",
+        "happened behind the scenes. Counts are those of the process that has "
+        "the application open: this one, or the node.",
     .operands = OPERANDS(APP_OPERAND),
     .examples = EXAMPLES(TESTED(APP_EXAMPLE_CREATE " && pawl seq status --data ./data orders",
                                 "where each partition is")),
@@ -89,7 +142,9 @@ const struct pawl__cli_command pawl__cli_cmd_seq_status = {
 
 struct numbers {
     const struct pawl__cli_run *run;
-    pawl_app *app;
+    struct pawl__cli_app app;
+    const char *wanted; /* the name of a sequence; NULL: all */
+    bool found;
     struct pawl__table table;
 
     uint64_t findings;
@@ -101,7 +156,7 @@ struct numbers {
 static void numbers_done(struct numbers *numbers)
 {
     pawl__table_done(&numbers->table);
-    pawl_app_close(numbers->app);
+    pawl__cli_app_done(&numbers->app);
 }
 
 static void add_finding(void *context, const pawl_app_finding *finding)
@@ -134,85 +189,128 @@ static void add_finding(void *context, const pawl_app_finding *finding)
     }
 }
 
-static pawl_status add_sequence(struct numbers *numbers, uint16_t sequence, pawl_error *reterr)
+static pawl_status add_certificate(struct numbers *numbers,
+                                   const char *name,
+                                   const pawl_app_certificate *certificate,
+                                   const struct pawl__buf *findings,
+                                   pawl_error *reterr)
 {
-    AUTO(pawl__buf_done) struct pawl__buf findings = BUF_INIT(SIZE_MAX / 2);
-    pawl_app_certificate certificate = { 0 };
-    pawl_status status =
-        pawl_app_verify_sequence(numbers->app,
-                                 (uint64_t)pawl__cli_args_number(numbers->run->args, "workspace"),
-                                 sequence,
-                                 add_finding,
-                                 &findings,
-                                 &certificate,
-                                 reterr);
-
-    if (status != PAWL_OK && certificate.findings == 0) {
-        return status; /* the log cannot be read */
-    }
-    numbers->findings += certificate.findings;
-    numbers->told = numbers->told || certificate.findings > 0;
+    numbers->findings += certificate->findings;
+    numbers->told = numbers->told || certificate->findings > 0;
     const struct pawl__cell cells[] = {
-        pawl__cell_text(pawl_view_of(pawl_app_sequence_name(numbers->app, sequence))),
-        pawl__cell_integer((int64_t)certificate.initial),
-        certificate.last == 0 ? pawl__cell_none() : pawl__cell_integer((int64_t)certificate.last),
-        pawl__cell_integer((int64_t)certificate.used),
-        pawl__cell_bool(certificate.findings == 0),
-        findings.len == 0 ? pawl__cell_none() : pawl__cell_text(pawl__buf_view(&findings)),
+        pawl__cell_text(pawl_view_of(name)),
+        pawl__cell_integer((int64_t)certificate->initial),
+        certificate->last == 0 ? pawl__cell_none() : pawl__cell_integer((int64_t)certificate->last),
+        pawl__cell_integer((int64_t)certificate->used),
+        pawl__cell_bool(certificate->findings == 0),
+        findings->len == 0 ? pawl__cell_none() : pawl__cell_text(pawl__buf_view(findings)),
     };
     return pawl__table_add(&numbers->table, cells, reterr);
 }
 
-/* Of all kinds; an id that several have comes once. */
-static bool came_before(const pawl_app_descriptor *descriptor, size_t kind, uint16_t sequence)
+static uint64_t workspace_of(const struct numbers *numbers)
 {
-    for (size_t i = 0; i < kind; i++) {
-        for (size_t k = 0; k < descriptor->kinds[i].sequence_count; k++) {
-            if (descriptor->kinds[i].sequences[k].id == sequence) {
-                return true;
-            }
-        }
-    }
-    return false;
+    return (uint64_t)pawl__cli_args_number(numbers->run->args, "workspace");
 }
 
-static pawl_status add_wanted(struct numbers *numbers,
-                              uint16_t sequence,
-                              bool *found,
-                              pawl_error *reterr)
+static pawl_status add_sequence(void *context, uint16_t sequence, pawl_error *reterr)
 {
-    const char *wanted = pawl__cli_args_value(numbers->run->args, "sequence");
+    struct numbers *numbers = context;
+    const char *name = pawl_app_sequence_name(numbers->app.local, sequence);
+    AUTO(pawl__buf_done) struct pawl__buf findings = BUF_INIT(SIZE_MAX / 2);
+    pawl_app_certificate certificate = { 0 };
+    pawl_error error = PAWL_ERROR_INIT;
 
-    if (wanted != NULL && strcmp(wanted, pawl_app_sequence_name(numbers->app, sequence)) != 0) {
+    if (numbers->wanted != NULL && strcmp(numbers->wanted, name) != 0) {
         return PAWL_OK;
     }
-    *found = true;
-    return add_sequence(numbers, sequence, reterr);
+    numbers->found = true;
+    pawl_status status = pawl_app_verify_sequence(numbers->app.local,
+                                                  workspace_of(numbers),
+                                                  sequence,
+                                                  add_finding,
+                                                  &findings,
+                                                  &certificate,
+                                                  &error);
+    if (status != PAWL_OK && certificate.findings == 0) {
+        return pawl__fail_with(reterr, status, &error); /* the log cannot be read */
+    }
+    return add_certificate(numbers, name, &certificate, &findings, reterr);
+}
+
+static pawl_app_fault fault_of(const char *word)
+{
+    int i = PAWL_APP_MISSING;
+
+    while (i < PAWL_APP_DAMAGED && strcmp(pawl_app_fault_word((pawl_app_fault)i), word) != 0) {
+        i++;
+    }
+    return (pawl_app_fault)i;
+}
+
+static pawl_status add_remote_sequence(struct numbers *numbers,
+                                       const json_t *row,
+                                       pawl_error *reterr)
+{
+    const json_t *listed = json_object_get(row, "findings");
+    AUTO(pawl__buf_done) struct pawl__buf findings = BUF_INIT(SIZE_MAX / 2);
+    const pawl_app_certificate certificate = {
+        .initial = natural_of(row, "initial"),
+        .last = natural_of(row, "last"),
+        .used = natural_of(row, "used"),
+        .findings = json_array_size(listed),
+    };
+
+    for (size_t i = 0; i < json_array_size(listed); i++) {
+        const json_t *item = json_array_get(listed, i);
+        const char *fault = json_string_value(json_object_get(item, "fault"));
+
+        add_finding(&findings,
+                    &(const pawl_app_finding){
+                        .fault = fault_of(fault == NULL ? "" : fault),
+                        .first = natural_of(item, "first"),
+                        .last = natural_of(item, "last"),
+                        .plog_offset = natural_of(item, "plog_offset"),
+                    });
+    }
+    numbers->found = true;
+    const char *name = json_string_value(json_object_get(row, "sequence"));
+    return add_certificate(numbers, name == NULL ? "" : name, &certificate, &findings, reterr);
+}
+
+static pawl_status add_remote_sequences(struct numbers *numbers, pawl_error *reterr)
+{
+    json_auto_t *result = NULL;
+
+    TRY(pawl__cli_remote_job(numbers->app.remote,
+                             "apps.certificate",
+                             json_pack("{s:I, s:s*}",
+                                       "workspace",
+                                       (json_int_t)workspace_of(numbers),
+                                       "sequence",
+                                       numbers->wanted),
+                             &result,
+                             reterr));
+    const json_t *rows = json_object_get(result, "sequences");
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        TRY(add_remote_sequence(numbers, json_array_get(rows, i), reterr));
+    }
+    return PAWL_OK;
 }
 
 static pawl_status add_sequences(struct numbers *numbers, pawl_error *reterr)
 {
-    const pawl_app_descriptor *descriptor = pawl_app_get_descriptor(numbers->app);
-    bool found = false;
-
-    for (int i = PAWL_APP_SEQ_WLOG_OFFSET; i <= PAWL_APP_SEQ_OW_RECORD; i++) {
-        TRY(add_wanted(numbers, (uint16_t)i, &found, reterr));
-    }
-    for (size_t i = 0; i < descriptor->kind_count; i++) {
-        const pawl_app_kind *kind = &descriptor->kinds[i];
-        for (size_t k = 0; k < kind->sequence_count; k++) {
-            if (!came_before(descriptor, i, kind->sequences[k].id)) {
-                TRY(add_wanted(numbers, kind->sequences[k].id, &found, reterr));
-            }
-        }
-    }
-    return !found ? pawl__fail_detail(reterr,
-                                      PAWL_INVALID,
-                                      PAWL_DETAIL_UNKNOWN_SEQUENCE,
-                                      "application '%s' has no sequence '%s'",
-                                      descriptor->name,
-                                      pawl__cli_args_value(numbers->run->args, "sequence"))
-                  : PAWL_OK;
+    numbers->wanted = pawl__cli_args_value(numbers->run->args, "sequence");
+    TRY(numbers->app.remote != NULL
+            ? add_remote_sequences(numbers, reterr)
+            : pawl_app_visit_sequences(numbers->app.local, add_sequence, numbers, reterr));
+    return !numbers->found ? pawl__fail_detail(reterr,
+                                        PAWL_INVALID,
+                                        PAWL_DETAIL_UNKNOWN_SEQUENCE,
+                                        "application '%s' has no sequence '%s'",
+                                        pawl__cli_args_operand(numbers->run->args, 0),
+                                        numbers->wanted)
+                           : PAWL_OK;
 }
 
 /* What of the workspace is wrong beside its numbers: a row each, in the place of a sequence. */
@@ -236,11 +334,10 @@ static void add_part(void *context, pawl_app_part part, const char *what)
 
 static pawl_status add_parts(struct numbers *numbers, pawl_error *reterr)
 {
-    uint64_t workspace = (uint64_t)pawl__cli_args_number(numbers->run->args, "workspace");
     pawl_app_report report;
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status =
-        pawl_app_verify(numbers->app, workspace, add_part, numbers, &report, &error);
+    pawl_status status = pawl__cli_seq_verify_parts(
+        numbers->run, &numbers->app, workspace_of(numbers), add_part, numbers, &report, &error);
 
     if (status != PAWL_OK && status != PAWL_CORRUPT) {
         return pawl__fail_with(reterr, status, &error);

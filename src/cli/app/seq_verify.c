@@ -1,9 +1,95 @@
 /* pawl seq verify --all and pawl seq rebuild: an application compared with itself, and its numbers made anew. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/core/error.h"
 #include "base/core/macros.h"
 #include "cli/app/app.h"
+#include "cli/frame/interrupt.h"
+
+/* --- here, or in the node --- */
+
+static pawl_status verify_local(const struct pawl__cli_run *run,
+                                pawl_app *app,
+                                uint64_t workspace,
+                                pawl_app_wrong_visitor visitor,
+                                void *context,
+                                pawl_app_report *ret_report,
+                                pawl_error *reterr)
+{
+    AUTO(pawl__cli_progress_done)
+    struct pawl__cli_progress progress = pawl__cli_progress_start(run, "verify", false);
+    pawl_app_watch watch = PAWL_APP_WATCH_INIT;
+
+    watch.progress = pawl__cli_progress_step;
+    watch.context = &progress;
+    return pawl_app_verify_watched(app, workspace, visitor, context, &watch, ret_report, reterr);
+}
+
+static pawl_app_part part_of(const char *word)
+{
+    int i = 0;
+
+    while (i < PAWL_APP_PARTS - 1 && strcmp(pawl_app_part_word((pawl_app_part)i), word) != 0) {
+        i++;
+    }
+    return (pawl_app_part)i;
+}
+
+static pawl_app_report report_of(const json_t *result)
+{
+    const json_t *entries = json_object_get(result, "entries");
+    pawl_app_report report = {
+        .anchor_missing = json_is_true(json_object_get(result, "anchor_missing")),
+    };
+
+    for (size_t i = 0; i < PAWL_APP_PARTS; i++) {
+        const char *word = pawl_app_part_word((pawl_app_part)i);
+
+        report.entries[i] = (uint64_t)json_integer_value(json_object_get(entries, word));
+    }
+    return report;
+}
+
+static pawl_status verify_remote(struct pawl__cli_remote *remote,
+                                 uint64_t workspace,
+                                 pawl_app_wrong_visitor visitor,
+                                 void *context,
+                                 pawl_app_report *ret_report,
+                                 pawl_error *reterr)
+{
+    json_auto_t *result = NULL;
+
+    TRY(pawl__cli_remote_job(remote,
+                             "apps.verify",
+                             json_pack("{s:I}", "workspace", (json_int_t)workspace),
+                             &result,
+                             reterr));
+    const json_t *findings = json_object_get(result, "findings");
+    for (size_t i = 0; i < json_array_size(findings); i++) {
+        const json_t *finding = json_array_get(findings, i);
+        const char *part = json_string_value(json_object_get(finding, "part"));
+        const char *what = json_string_value(json_object_get(finding, "what"));
+
+        visitor(context, part_of(part == NULL ? "" : part), what == NULL ? "" : what);
+    }
+    *ret_report = report_of(result);
+    return json_is_true(json_object_get(result, "whole")) ? PAWL_OK
+                                                          : pawl__cli_remote_error(result, reterr);
+}
+
+pawl_status pawl__cli_seq_verify_parts(const struct pawl__cli_run *run,
+                                       struct pawl__cli_app *app,
+                                       uint64_t workspace,
+                                       pawl_app_wrong_visitor visitor,
+                                       void *context,
+                                       pawl_app_report *ret_report,
+                                       pawl_error *reterr)
+{
+    return app->remote == NULL
+               ? verify_local(run, app->local, workspace, visitor, context, ret_report, reterr)
+               : verify_remote(app->remote, workspace, visitor, context, ret_report, reterr);
+}
 
 /* --- all of it --- */
 
@@ -61,7 +147,7 @@ pawl_status pawl__cli_seq_verify_all(struct pawl__cli_run *run, pawl_error *rete
         { "whole", true },
         { "finding", true },
     };
-    AUTO(pawl__cli_app_close_p) pawl_app *app = NULL;
+    AUTO(pawl__cli_app_done) struct pawl__cli_app app = { .local = NULL };
     AUTO(pawl__table_done) struct pawl__table table = { 0 };
     struct pawl__table_options options = pawl__cli_out_table(run);
     struct findings findings = { .table = &table, .error = PAWL_ERROR_INIT };
@@ -70,7 +156,8 @@ pawl_status pawl__cli_seq_verify_all(struct pawl__cli_run *run, pawl_error *rete
 
     TRY(pawl__cli_app_open_to_read(run, &app, reterr));
     pawl__table_init(&table, columns, COUNT_OF(columns), &options);
-    pawl_status verdict = pawl_app_verify(app, 0, add_finding, &findings, &report, &wrong);
+    pawl_status verdict =
+        pawl__cli_seq_verify_parts(run, &app, 0, add_finding, &findings, &report, &wrong);
     if (verdict != PAWL_OK && verdict != PAWL_CORRUPT) {
         return pawl__fail_with(reterr, verdict, &wrong); /* it could not be checked */
     }
@@ -83,15 +170,23 @@ pawl_status pawl__cli_seq_verify_all(struct pawl__cli_run *run, pawl_error *rete
 
 /* --- anew --- */
 
+static pawl_status rebuild_remote(struct pawl__cli_remote *remote, pawl_error *reterr)
+{
+    json_auto_t *result = NULL;
+
+    return pawl__cli_remote_job(remote, "apps.rebuild", json_object(), &result, reterr);
+}
+
 static pawl_status rebuild_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__cli_app_close_p) pawl_app *app = NULL;
+    AUTO(pawl__cli_app_done) struct pawl__cli_app app = { .local = NULL };
     pawl_app_options options = pawl__cli_app_options(run);
 
     options.rebuild = true;
     TRY(pawl__cli_app_open_with(run, &options, &app, reterr));
-    TRY(pawl__cli_app_await_numbers(app, reterr));
-    return pawl__cli_seq_print_status(run, app, reterr);
+    TRY(app.remote == NULL ? PAWL_OK : rebuild_remote(app.remote, reterr));
+    TRY(pawl__cli_app_await_numbers(&app, reterr));
+    return pawl__cli_seq_print_status(run, &app, reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_seq_rebuild = {

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -203,6 +204,24 @@ static pawl_status end(struct pawl__serve_node *node, pawl_error *reterr)
     return status;
 }
 
+/* Where its socket and its jobs are, which it makes: in the data directory, or beside the applications of --apps. */
+static pawl_status own_places(const struct pawl__cli_run *run,
+                              const char *location,
+                              char **ret_socket,
+                              char **ret_jobs,
+                              pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf jobs = BUF_INIT(1 << 16);
+
+    TRY(pawl__cli_socket_path(run, location, ret_socket, reterr));
+    const pawl_view directory = { *ret_socket, (size_t)(strrchr(*ret_socket, '/') - *ret_socket) };
+    pawl__buf_add(&jobs, directory);
+    TRY(pawl__fs_make_dir(jobs.data, reterr));
+    TRY(pawl__location_is_postgres(location) ? PAWL_OK : pawl__fs_make_dir(location, reterr));
+    pawl__buf_add_text(&jobs, "/jobs.sqlite");
+    return pawl__buf_hand_out(&jobs, "the path", ret_jobs, NULL, reterr);
+}
+
 static pawl_status serve(const struct pawl__cli_run *run,
                          const char *location,
                          int fd,
@@ -212,13 +231,21 @@ static pawl_status serve(const struct pawl__cli_run *run,
     AUTO(pawl__text_free) char *certificate = NULL;
     AUTO(pawl__text_free) char *key = NULL;
     AUTO(pawl__buf_done) struct pawl__buf tokens = BUF_INIT(1 << 16);
+    AUTO(pawl__text_free) char *socket = NULL;
+    AUTO(pawl__text_free) char *jobs = NULL;
+    char apps_id[PAWL__CLI_APPS_ID_SIZE];
     struct pawl__serve_node *node = NULL;
 
+    TRY(own_places(run, location, &socket, &jobs, reterr));
+    TRY(pawl__cli_apps_id(location, apps_id, reterr));
     TRY(work_beside(run, location, &work, reterr));
     TRY(pawl__cli_tls_read(run, &certificate, &key, reterr));
     TRY(pawl__cli_tokens_path(run, &tokens, reterr));
     struct pawl__serve_options options = options_of(run, location, work);
     options.tokens = tokens.data;
+    options.socket = socket;
+    options.jobs = jobs;
+    options.apps_id = apps_id;
     options.unsafe_plain = pawl__cli_args_has(run->args, "unsafe-plain");
     options.http.tls_certificate = certificate;
     options.http.tls_key = key;

@@ -58,7 +58,8 @@ struct pawl__http_options {
     bool (*authorize)(struct pawl__http_request *request, unsigned scope, void *context);
     const char *tls_certificate; /* PEM, with the chain. NULL: plain HTTP */
     const char *tls_key;         /* PEM */
-    bool loopback_hosts;         /* the Host header must be localhost, 127.0.0.1 or [::1] */
+    bool trusted;        /* only this user's programs can connect: failures are told whole */
+    bool loopback_hosts; /* the Host header must be localhost, 127.0.0.1 or [::1] */
     size_t body_bytes_max;
     size_t bodies_bytes_max; /* of all requests together */
     size_t header_bytes_max; /* request line and headers */
@@ -129,6 +130,8 @@ pawl_view pawl__http_body(const struct pawl__http_request *request);
 /* Frees the body, which nobody needs any more: others may then send theirs. In the thread that has the
  * request: a handler's, or that of a job, also behind keeping it. */
 void pawl__http_drop_body(struct pawl__http_request *request);
+/* Whether options.trusted is set where it came in. */
+bool pawl__http_is_trusted(const struct pawl__http_request *request);
 /* NULL: there is none. Only while the handler has not kept the request. */
 const char *pawl__http_header(const struct pawl__http_request *request, const char *name);
 

@@ -179,17 +179,39 @@ static void add_particulars(const pawl_error *error, struct pawl__buf *buf)
     }
 }
 
+static void add_head(const struct pawl__http_problem *problem,
+                     const char *code,
+                     struct pawl__buf *buf)
+{
+    pawl__buf_add_format(buf,
+                         "{\"type\":\"urn:pawl:problem:%s\",\"title\":\"%s\"",
+                         code,
+                         pawl__http_problem_title(problem));
+    pawl__buf_add_format(buf, ",\"status\":%u,\"detail\":", problem->http);
+}
+
+void pawl__http_problem_write_whole(const struct pawl__http_problem *problem,
+                                    const pawl_error *error,
+                                    struct pawl__buf *buf)
+{
+    const char *code = pawl_status_name(error->status);
+
+    add_head(problem, code, buf);
+    pawl__display_add_json(buf, pawl_view_of(error->message));
+    pawl__buf_add_format(
+        buf, ",\"code\":\"%s\",\"advised\":%s", code, error->advised ? "true" : "false");
+    add_particulars(error, buf);
+    pawl__buf_add_text(buf, "}\n");
+}
+
 void pawl__http_problem_write(const struct pawl__http_problem *problem,
                               const char *detail,
                               const pawl_error *error,
                               struct pawl__buf *buf)
 {
-    const char *title = pawl__http_problem_title(problem);
-
-    pawl__buf_add_format(
-        buf, "{\"type\":\"urn:pawl:problem:%s\",\"title\":\"%s\"", problem->code, title);
-    pawl__buf_add_format(buf, ",\"status\":%u,\"detail\":", problem->http);
-    pawl__display_add_json(buf, pawl_view_of(problem->inner ? title : detail));
+    add_head(problem, problem->code, buf);
+    pawl__display_add_json(
+        buf, pawl_view_of(problem->inner ? pawl__http_problem_title(problem) : detail));
     pawl__buf_add_format(buf, ",\"code\":\"%s\"", problem->code);
     if (error != NULL && !problem->inner) {
         add_particulars(error, buf);

@@ -55,4 +55,10 @@ void pawl__http_problem_write(const struct pawl__http_problem *problem,
                               const pawl_error *error,
                               struct pawl__buf *buf);
 
+/* The same for whoever may see everything: the status and the message of the error as they are, and whether it ends with
+ * what to do. */
+void pawl__http_problem_write_whole(const struct pawl__http_problem *problem,
+                                    const pawl_error *error,
+                                    struct pawl__buf *buf);
+
 #endif

@@ -7,7 +7,11 @@
 #include "base/log/log.h"
 #include "net/http/internal.h"
 
-enum { TARGET_SHOWN_MAX = 200, LOOK_AT_ONCE = 256 };
+enum {
+    TARGET_SHOWN_MAX = 200,
+    LOOK_AT_ONCE = 256,
+    PROBLEM_BYTES_MAX = 4 * PAWL_ERROR_MESSAGE_SIZE + 1024
+};
 #define LOOK_NS (2 * NS_PER_S) /* between two looks at who has left */
 
 /* --- life --- */
@@ -117,6 +121,11 @@ void pawl__http_drop_body(struct pawl__http_request *request)
     pawl__buf_done(&request->body);
     atomic_fetch_sub(&request->http->body_bytes, request->body_bytes);
     request->body_bytes = 0;
+}
+
+bool pawl__http_is_trusted(const struct pawl__http_request *request)
+{
+    return request->http->options.trusted;
 }
 
 const char *pawl__http_header(const struct pawl__http_request *request, const char *name)
@@ -232,15 +241,11 @@ void pawl__http_answer_buf(struct pawl__http_request *request,
     pawl__http_answer(request, code, type, pawl__buf_steal(body), len);
 }
 
-static void refuse_locked(struct pawl__http *http,
-                          struct pawl__http_request *request,
-                          const struct pawl__http_problem *problem,
-                          const char *detail,
-                          const pawl_error *error) REQUIRES_LOCK(http->lock)
+static void answer_problem_locked(struct pawl__http *http,
+                                  struct pawl__http_request *request,
+                                  const struct pawl__http_problem *problem,
+                                  struct pawl__buf body) REQUIRES_LOCK(http->lock)
 {
-    struct pawl__buf body = BUF_INIT(4 * PAWL_ERROR_MESSAGE_SIZE + 1024);
-
-    pawl__http_problem_write(problem, detail, error, &body);
     if (problem->http == 503) {
         set_header_locked(http, request, "Retry-After", "1");
     }
@@ -248,6 +253,18 @@ static void refuse_locked(struct pawl__http *http,
     char *text = pawl__buf_steal(&body);
     pawl__buf_done(&body);
     answer_locked(http, request, problem->http, "application/problem+json", text, len);
+}
+
+static void refuse_locked(struct pawl__http *http,
+                          struct pawl__http_request *request,
+                          const struct pawl__http_problem *problem,
+                          const char *detail,
+                          const pawl_error *error) REQUIRES_LOCK(http->lock)
+{
+    struct pawl__buf body = BUF_INIT(PROBLEM_BYTES_MAX);
+
+    pawl__http_problem_write(problem, detail, error, &body);
+    answer_problem_locked(http, request, problem, body);
 }
 
 static void refuse(struct pawl__http_request *request,
@@ -282,7 +299,15 @@ void pawl__http_fail(struct pawl__http_request *request, const pawl_error *error
                     LOG_TEXT("status", pawl_status_name(error->status)),
                     LOG_TEXT("error", error->message));
     }
-    refuse(request, problem, error->message, error);
+    if (!request->http->options.trusted) {
+        refuse(request, problem, error->message, error);
+        return;
+    }
+    struct pawl__buf body = BUF_INIT(PROBLEM_BYTES_MAX);
+    pawl__http_problem_write_whole(problem, error, &body);
+    pawl__lock(&request->http->lock);
+    answer_problem_locked(request->http, request, problem, body);
+    pawl__unlock(&request->http->lock);
 }
 
 /* --- being kept --- */

@@ -40,16 +40,32 @@ static pawl_status refuse_not_open(struct pawl__serve_call *call,
         pawl_status_name(state->why));
 }
 
+static void release(void *released)
+{
+    pawl__serve_app_release(released);
+}
+
+/* The call has one application at the most. */
+static void hold(struct pawl__serve_call *call, const struct node_app_state *state)
+{
+    REQUIRE(call->release == NULL);
+    call->release = release;
+    call->released = state->held;
+}
+
 pawl_status pawl__serve_app_of(struct pawl__serve_call *call,
                                pawl_view name,
                                struct node_app_state *ret_app,
                                pawl_error *reterr)
 {
-    if (!pawl__serve_app_find(call->part, name, ret_app)) {
+    bool found = pawl__serve_app_find(call->part, name, ret_app);
+
+    if (!found) {
         name.len = MIN(name.len, NAME_SHOWN_MAX);
         return pawl__fail(
             reterr, PAWL_NOT_FOUND, "there is no application '%.*s'", VIEW_ARGS(name));
     }
+    hold(call, ret_app);
     return ret_app->app == NULL ? refuse_not_open(call, ret_app, reterr) : PAWL_OK;
 }
 
@@ -114,7 +130,7 @@ pawl_status pawl__serve_app_list(struct pawl__serve_call *call, pawl_error *rete
     pawl__serve_page_start(&page, UINT64_MAX);
     pawl_status status = apps == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a list")
                                       : write_list(&page, apps, count, reterr);
-    free(apps);
+    pawl__serve_app_states_free(apps, count);
     if (status == PAWL_OK) {
         pawl__serve_answer_buf(call, 200, &page.body);
     }
@@ -151,8 +167,10 @@ pawl_status pawl__serve_app_create(struct pawl__serve_call *call, pawl_error *re
     struct node_app_state state = { .app = NULL };
     bool created = false;
 
-    TRY(pawl__serve_apps_create(
-        call->part, path->app, pawl__http_body(call->request), &state, &created, reterr));
+    pawl_status status = pawl__serve_apps_create(
+        call->part, path->app, pawl__http_body(call->request), &state, &created, reterr);
+    hold(call, &state);
+    TRY(status);
     return state.app == NULL ? refuse_not_open(call, &state, reterr)
                              : answer_descriptor(call, state.app, created ? 201 : 200, reterr);
 }
@@ -174,6 +192,9 @@ pawl_status pawl__serve_seq(struct pawl__serve_call *call, pawl_error *reterr)
         TRY(pawl_app_get_log_end(found.app, i, &row.log_end, reterr));
         row.last_error =
             row.of.last_error.status == PAWL_OK ? NULL : pawl_status_name(row.of.last_error.status);
+        row.last_error_detail = pawl__http_is_trusted(call->request)
+                                    ? pawl_view_of(row.of.last_error.message)
+                                    : (pawl_view){ NULL, 0 };
         (void)pawl__serve_page_add(&page, &pawl__serve_partition_record, &row);
     }
     pawl__serve_page_answer(&page, call);

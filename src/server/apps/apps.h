@@ -2,6 +2,8 @@
 #ifndef PAWL_SERVER_APPS_APPS_H
 #define PAWL_SERVER_APPS_APPS_H
 
+#include <stdatomic.h>
+
 #include <pawl/app.h>
 
 #include "base/thread/thread.h"
@@ -30,20 +32,26 @@ struct node_app_state {
     bool opening;                           /* for the first time: it will be in a moment */
     pawl_status why;                        /* it is not open, and not being opened */
     struct node_probe *probe;               /* of one that is open */
+    struct node_app *held; /* that it stays open for whoever has this; NULL: nothing */
 };
 
 extern const struct pawl__serve_part pawl__serve_apps_part;
+enum { APPS_JOB_KINDS = 3 };
+extern const struct pawl__job_kind pawl__serve_apps_jobs[APPS_JOB_KINDS]; /* jobs.c */
 
 /* --- which there are (open.c) --- */
 
-/* False: there is none of that name. */
+/* False: there is none of that name. One that is open stays so until it is released. */
 bool pawl__serve_app_find(struct apps_part *part, pawl_view name, struct node_app_state *ret_state);
+void pawl__serve_app_release(struct node_app *held); /* NULL is fine */
 
 /* Those that there are now; `to_close`: all handles that must be closed, those that were lost to another process
- * too. One block to free; NULL: no memory. */
+ * too. Released with pawl__serve_app_states_free; NULL: no memory. */
 struct node_app_state *pawl__serve_app_states(struct apps_part *part,
                                               bool to_close,
                                               size_t *ret_count);
+
+void pawl__serve_app_states_free(struct node_app_state *states, size_t count);
 
 size_t pawl__serve_apps_count(struct apps_part *part);      /* those too that are not open */
 size_t pawl__serve_apps_open_count(struct apps_part *part); /* those that are open */
@@ -62,6 +70,12 @@ PAWL_MUST_USE pawl_status pawl__serve_app_add(struct apps_part *part,
 PAWL_MUST_USE pawl_status pawl__serve_apps_new(struct apps_part *part, pawl_error *reterr);
 /* Finds those of the location. */
 PAWL_MUST_USE pawl_status pawl__serve_apps_list(struct apps_part *part, pawl_error *reterr);
+/* Closes an application, when nobody uses it any more, and opens it with its numbers made anew; requests for it are
+ * answered 503 meanwhile. BUSY: somebody uses it for too long. CANCELLED. After a failure it is opened as it was. */
+PAWL_MUST_USE pawl_status pawl__serve_app_rebuild(struct apps_part *part,
+                                                  pawl_view name,
+                                                  struct pawl__cancel *cancel,
+                                                  pawl_error *reterr);
 /* Begins to open them. */
 PAWL_MUST_USE pawl_status pawl__serve_apps_start(struct apps_part *part, pawl_error *reterr);
 /* Until each has been tried once. */
@@ -102,7 +116,7 @@ PAWL_MUST_USE pawl_status pawl__serve_commits_add(struct apps_part *part,
 
 /* --- routes --- */
 
-/* The open application of that name; a failure says why there is none. (apps.c) */
+/* The open application of that name, which stays open until the call ends; a failure says why there is none. (apps.c) */
 PAWL_MUST_USE pawl_status pawl__serve_app_of(struct pawl__serve_call *call,
                                              pawl_view name,
                                              struct node_app_state *ret_app,
@@ -117,6 +131,15 @@ struct waiting_command {
     struct node_probe *probe;
     pawl_app_response *response;
     pawl_error error;
+};
+
+/* Commands until the last answer. */
+struct waiting_batch {
+    pawl_app *app;
+    struct node_probe *probe;
+    struct batch_command *commands;
+    size_t count;
+    atomic_size_t left; /* answers, and the one who submits */
 };
 
 /* What the address says. (records.c) */
@@ -155,6 +178,8 @@ pawl__serve_handler pawl__serve_app;
 pawl__serve_handler pawl__serve_app_create;
 pawl__serve_handler pawl__serve_seq;
 pawl__serve_handler pawl__serve_command; /* commands.c */
+pawl__serve_handler pawl__serve_app_command;
+pawl__serve_handler pawl__serve_batch;   /* batch.c */
 pawl__serve_handler pawl__serve_records; /* pages.c */
 pawl__serve_handler pawl__serve_record;
 pawl__serve_handler pawl__serve_wlog;

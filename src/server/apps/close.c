@@ -90,13 +90,13 @@ pawl_status pawl__serve_apps_close(struct apps_part *part, pawl_error *reterr)
         pawl__monotonic_ns(part->clock) + (part->options->app.close_ms_max + GRACE_MS) * NS_PER_MS;
 
     if (states == NULL || closings == NULL || stops == NULL) {
-        free(states);
+        pawl__serve_app_states_free(states, count);
         free(closings);
         free(stops);
         return pawl__fail(reterr, PAWL_NOMEM, "no memory to end in order");
     }
     start_closing_all(part, states, closings, count);
-    free(states);
+    pawl__serve_app_states_free(states, count);
     for (size_t i = 0; i < count; i++) {
         stops[i] = (struct pawl__stop){ closings[i].state.name, &closings[i].thread };
     }

@@ -48,21 +48,38 @@ static void on_answer(void *context, pawl_app_response *response, const pawl_err
 }
 
 /* The body is not needed after this, however long the command waits. */
-pawl_status pawl__serve_command(struct pawl__serve_call *call, pawl_error *reterr)
+static pawl_status submit(struct pawl__serve_call *call,
+                          pawl_view app,
+                          uint64_t workspace,
+                          pawl_error *reterr)
 {
-    const struct workspace_path *path = call->parameters;
     struct waiting_command *waiting = call->state;
     struct node_app_state found;
 
-    TRY(pawl__serve_app_of(call, path->app, &found, reterr));
+    TRY(pawl__serve_app_of(call, app, &found, reterr));
     waiting->app = found.app;
     waiting->probe = found.probe;
     pawl__serve_probe_begins(found.probe);
     pawl_status status = pawl_app_submit_json_with_key(
-        found.app, path->wsid, call->key, pawl__http_body(call->request), on_answer, call, reterr);
+        found.app, workspace, call->key, pawl__http_body(call->request), on_answer, call, reterr);
     pawl__http_drop_body(call->request);
     if (status != PAWL_OK) {
         pawl__serve_probe_ends(found.probe);
     }
     return status;
+}
+
+pawl_status pawl__serve_command(struct pawl__serve_call *call, pawl_error *reterr)
+{
+    const struct workspace_path *path = call->parameters;
+
+    return submit(call, path->app, path->wsid, reterr);
+}
+
+/* The command says which workspace it is for. */
+pawl_status pawl__serve_app_command(struct pawl__serve_call *call, pawl_error *reterr)
+{
+    const struct app_path *path = call->parameters;
+
+    return submit(call, path->app, 0, reterr);
 }

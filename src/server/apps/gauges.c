@@ -109,7 +109,7 @@ pawl_status pawl__serve_gauges_update(struct apps_part *part, pawl_error *reterr
             status = update_partition(part->gauges, apps[i].app, p, reterr);
         }
     }
-    free(apps);
+    pawl__serve_app_states_free(apps, count);
     return status;
 }
 

@@ -15,7 +15,12 @@
 #include "base/thread/shutdown.h"
 #include "server/apps/apps.h"
 
-enum { OPENERS = 4, RETRY_MS = 1000 };
+enum {
+    OPENERS = 4,
+    RETRY_MS = 1000,
+    UNUSED_MS_MAX = 30000, /* for those who use an application to end */
+    LOOK_MS = 50           /* between two looks at whether it was cancelled */
+};
 
 /* One of them: what clients see of it, and when it is opened next. */
 struct node_app {
@@ -27,6 +32,8 @@ struct node_app {
     pawl_status why;                        /* of the last attempt; PAWL_OK: there was none */
     int64_t retry_ns;                       /* when to try, unless it is given up */
     struct node_probe *probe;
+    unsigned uses;         /* by whoever has a state of it */
+    struct node_app *next; /* of those that were removed while somebody had one */
 };
 
 struct node_apps {
@@ -40,6 +47,7 @@ struct node_apps {
     struct node_app_state *lost;
     size_t lost_count;
     size_t lost_room;
+    struct node_app *removed;
     bool stop;
     struct pawl__thread openers[OPENERS];
 };
@@ -81,14 +89,38 @@ static struct node_app_state state_of(const struct node_app *app)
     return state;
 }
 
+/* One that is open stays so until it is released. */
+static struct node_app_state hold_locked(struct node_app *app) REQUIRES_LOCK(app->all->lock)
+{
+    struct node_app_state state = state_of(app);
+
+    if (app->app != NULL) {
+        app->uses++;
+        state.held = app;
+    }
+    return state;
+}
+
+void pawl__serve_app_release(struct node_app *held)
+{
+    if (held != NULL) {
+        pawl__lock(&held->all->lock);
+        REQUIRE(held->uses > 0);
+        if (--held->uses == 0) {
+            pawl__cond_broadcast(&held->all->changed);
+        }
+        pawl__unlock(&held->all->lock);
+    }
+}
+
 bool pawl__serve_app_find(struct apps_part *part, pawl_view name, struct node_app_state *ret_state)
 {
     struct node_apps *apps = part->apps;
 
     pawl__lock(&apps->lock);
-    const struct node_app *found = find_locked(apps, name);
+    struct node_app *found = find_locked(apps, name);
     if (found != NULL) {
-        *ret_state = state_of(found);
+        *ret_state = hold_locked(found);
     }
     pawl__unlock(&apps->lock);
     return found != NULL;
@@ -105,7 +137,7 @@ struct node_app_state *pawl__serve_app_states(struct apps_part *part,
     struct node_app_state *states = calloc(apps->count + apps->lost_count + 1, sizeof(*states));
     for (size_t i = 0; states != NULL && i < apps->count; i++) {
         if (!to_close || apps->apps[i]->app != NULL) {
-            states[count++] = state_of(apps->apps[i]);
+            states[count++] = hold_locked(apps->apps[i]);
         }
     }
     for (size_t i = 0; states != NULL && to_close && i < apps->lost_count; i++) {
@@ -114,6 +146,14 @@ struct node_app_state *pawl__serve_app_states(struct apps_part *part,
     pawl__unlock(&apps->lock);
     *ret_count = count;
     return states;
+}
+
+void pawl__serve_app_states_free(struct node_app_state *states, size_t count)
+{
+    for (size_t i = 0; states != NULL && i < count; i++) {
+        pawl__serve_app_release(states[i].held);
+    }
+    free(states);
 }
 
 size_t pawl__serve_apps_count(struct apps_part *part)
@@ -212,7 +252,12 @@ static void remove_locked(struct node_apps *apps, struct node_app *app) REQUIRES
     }
     apps->count--;
     memmove(&apps->apps[at], &apps->apps[at + 1], (apps->count - at) * sizeof(apps->apps[0]));
-    free(app);
+    if (app->uses == 0) {
+        free(app);
+    } else { /* a handle that was lost is still in a call */
+        app->next = apps->removed;
+        apps->removed = app;
+    }
 }
 
 static pawl_status ignore_record(void *context, const pawl_app_record *record, pawl_error *reterr)
@@ -436,6 +481,104 @@ static struct node_app *next_locked(struct node_apps *apps, int64_t *ret_ns)
     return NULL;
 }
 
+/* --- with its numbers made anew --- */
+
+/* False: it was cancelled, or somebody uses it for too long. */
+static bool await_unused_locked(struct node_apps *apps,
+                                const struct node_app *app,
+                                struct pawl__cancel *cancel) REQUIRES_LOCK(apps->lock)
+{
+    int64_t deadline_ns = now_ns(apps) + UNUSED_MS_MAX * NS_PER_MS;
+
+    while (app->uses > 0 && !pawl__cancelled(cancel) && now_ns(apps) < deadline_ns) {
+        (void)pawl__cond_wait_until(
+            &apps->changed, &apps->lock, now_ns(apps) + LOOK_MS * NS_PER_MS);
+    }
+    return app->uses == 0;
+}
+
+/* Takes its handle away from everybody: requests are answered that it is being opened. NULL: it is not open, or in use. */
+static struct node_app *withdraw(struct node_apps *apps,
+                                 pawl_view name,
+                                 struct pawl__cancel *cancel,
+                                 struct node_app_state *ret_state,
+                                 pawl_error *reterr)
+{
+    pawl__lock(&apps->lock);
+    struct node_app *app = find_locked(apps, name);
+    bool open = app != NULL && app->app != NULL;
+    bool unused = false;
+    if (open) {
+        *ret_state = state_of(app);
+        app->app = NULL;
+        app->opening = true;
+        unused = await_unused_locked(apps, app, cancel);
+        app->opening = unused;
+        app->app = unused ? NULL : ret_state->app;
+        app->probe = unused ? NULL : app->probe;
+    }
+    pawl__unlock(&apps->lock);
+    if (unused) {
+        return app;
+    }
+    (void)pawl__fail(reterr,
+                     pawl__cancelled(cancel) ? PAWL_CANCELLED : PAWL_BUSY,
+                     open ? "application '%.*s' is in use" : "application '%.*s' is not open",
+                     VIEW_ARGS(name));
+    return NULL;
+}
+
+static pawl_status open_rebuilt(struct node_apps *apps, struct node_app *app, pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *location = NULL;
+    pawl_app_options options = apps->part->options->app;
+    pawl_app *opened = NULL;
+
+    options.rebuild = true;
+    TRY(pawl_app_locate(apps->part->location, app->name, &location, reterr));
+    TRY(pawl_app_open(location, NULL, &options, &opened, reterr));
+    return admit(apps, app, opened, PAWL_INVALID, reterr);
+}
+
+/* Nobody uses it. What does not close stays, and is closed with the node. */
+static pawl_status close_handle(struct node_apps *apps,
+                                const struct node_app_state *state,
+                                pawl_error *reterr)
+{
+    int64_t close_ms = apps->part->options->app.close_ms_max;
+
+    pawl__serve_probe_cancel(state->probe);
+    TRY(pawl__serve_probe_stop(state->probe, now_ns(apps) + close_ms * NS_PER_MS, reterr));
+    TRY(pawl_app_close_within(state->app, (uint32_t)close_ms, reterr));
+    pawl__serve_probe_free(state->probe);
+    return PAWL_OK;
+}
+
+pawl_status pawl__serve_app_rebuild(struct apps_part *part,
+                                    pawl_view name,
+                                    struct pawl__cancel *cancel,
+                                    pawl_error *reterr)
+{
+    struct node_apps *apps = part->apps;
+    struct node_app_state state;
+    struct node_app *app = withdraw(apps, name, cancel, &state, reterr);
+
+    if (app == NULL) {
+        return reterr->status;
+    }
+    pawl_status status = close_handle(apps, &state, reterr);
+    if (status == PAWL_OK) {
+        status = open_rebuilt(apps, app, reterr);
+    }
+    pawl__lock(&apps->lock);
+    app->opening = false;
+    app->why = PAWL_OK;
+    app->retry_ns = 0; /* one that could not be rebuilt is opened as it was */
+    pawl__cond_broadcast(&apps->changed);
+    pawl__unlock(&apps->lock);
+    return status;
+}
+
 static void run_opener(void *context)
 {
     struct node_apps *apps = context;
@@ -549,6 +692,12 @@ void pawl__serve_apps_free(struct apps_part *part)
     }
     for (size_t i = 0; i < apps->count; i++) {
         free(apps->apps[i]);
+    }
+    while (apps->removed != NULL) {
+        struct node_app *app = apps->removed;
+
+        apps->removed = app->next;
+        free(app);
     }
     pawl__cond_done(&apps->changed);
     pawl__lock_done(&apps->lock);

@@ -159,7 +159,7 @@ static void report_apps(void *state, struct pawl__serve_report *report)
             report_closed(report, &apps[i], any_open);
         }
     }
-    free(apps);
+    pawl__serve_app_states_free(apps, count);
 }
 
 static void health(void *state, void *ret_value)
@@ -193,6 +193,31 @@ static const struct pawl__serve_route routes[] = {
       .takes_key = true,
       .state_size = sizeof(struct waiting_command),
       .begin = pawl__serve_command },
+    { ROUTE(POST, APP "/commands", "appExecute", "Executes a command, which names its workspace"),
+      .scope = PAWL__SCOPE_WRITE,
+      .lane = LANE_INLINE,
+      .parameters = &pawl__serve_app_path_record,
+      .body = &pawl__serve_command_record,
+      .raw_body = true,
+      .answers = ANSWERS({ .code = 200, .record = &pawl__serve_response_record }),
+      .problems = APP_PROBLEMS " CONFLICT KEY_REUSED UNKNOWN_KIND UNKNOWN_SEQUENCE EXHAUSTED",
+      .takes_key = true,
+      .state_size = sizeof(struct waiting_command),
+      .begin = pawl__serve_app_command },
+    { ROUTE(POST, APP "/batch", "appBatch", "Executes commands, each of which names its workspace"),
+      .about = "They are executed in their order, up to the first that is refused for what it "
+               "says. Answers "
+               "when all of them are on disk, with what became of each.",
+      .scope = PAWL__SCOPE_WRITE,
+      .lane = LANE_INLINE,
+      .parameters = &pawl__serve_app_path_record,
+      .body = &pawl__serve_batch_request_record,
+      .raw_body = true,
+      .answers = ANSWERS({ .code = 200, .record = &pawl__serve_batch_record }),
+      .problems = APP_PROBLEMS,
+      .no_key = "each command of a batch has a key of its own",
+      .state_size = sizeof(struct waiting_batch),
+      .begin = pawl__serve_batch },
     { ROUTE(GET, WORKSPACE "/records", "appRecords", "Lists the C-records of a workspace"),
       .scope = PAWL__SCOPE_READ,
       .lane = LANE_BLOCKING,
@@ -260,6 +285,8 @@ const struct pawl__serve_part pawl__serve_apps_part = {
     .name = "apps",
     .routes = routes,
     .route_count = COUNT_OF(routes),
+    .jobs = pawl__serve_apps_jobs,
+    .job_count = APPS_JOB_KINDS,
     .open = open_part,
     .start = start,
     .await = await,

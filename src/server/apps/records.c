@@ -275,6 +275,34 @@ static const struct pawl__field response_fields[] = {
 const struct pawl__record pawl__serve_response_record =
     RECORD("CommandResponse", struct response_shape, response_fields);
 
+struct batch_shape {
+    const struct command_shape *commands;
+    size_t command_count;
+};
+static const struct pawl__field batch_request_fields[] = {
+    { FIELD(struct batch_shape, commands, FIELD_RECORDS),
+      .flags = FIELD_REQUIRED,
+      .record = &pawl__serve_command_record,
+      .count_offset = offsetof(struct batch_shape, command_count),
+      .about = "Up to 256, each with its workspace." },
+};
+const struct pawl__record pawl__serve_batch_request_record =
+    RECORD("CommandBatch", struct batch_shape, batch_request_fields);
+
+static const struct pawl__field outcome_fields[] = {
+    { FIELD(struct command_outcome, response, FIELD_JSON),
+      .about = "As of a single command; null when it failed." },
+    { FIELD(struct command_outcome, code, FIELD_TEXT), .about = "Why it failed." },
+    { FIELD(struct command_outcome, detail, FIELD_TEXT), .about = "The same for people." },
+    { FIELD(struct command_outcome, advised, FIELD_BOOL),
+      .about = "Whether the detail ends with what to do." },
+};
+const struct pawl__record pawl__serve_outcome_record =
+    RECORD("CommandOutcome", struct command_outcome, outcome_fields);
+static const struct pawl__field batch_fields[] = PAGE_FIELDS(&pawl__serve_outcome_record);
+const struct pawl__record pawl__serve_batch_record =
+    RECORD("CommandOutcomes", struct pawl__serve_page_shape, batch_fields);
+
 /* --- records and events --- */
 
 struct record_shape {
@@ -358,6 +386,9 @@ static const struct pawl__field partition_fields[] = {
     { FIELD_AS("flushes", struct partition_row, of.flushes, FIELD_UINT64) },
     { FIELD_AS("flush_failures", struct partition_row, of.flush_failures, FIELD_UINT64) },
     { FIELD(struct partition_row, last_error, FIELD_NAME) },
+    { FIELD(struct partition_row, last_error_detail, FIELD_TEXT),
+      .flags = FIELD_OMITTED,
+      .about = "The same for people; through the socket only." },
 };
 const struct pawl__record pawl__serve_partition_record =
     RECORD("PartitionStatus", struct partition_row, partition_fields);

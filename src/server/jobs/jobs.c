@@ -548,7 +548,7 @@ pawl_status pawl__serve_jobs_get(struct pawl__jobs *jobs,
 }
 
 pawl_status pawl__serve_jobs_list(struct pawl__jobs *jobs,
-                                  pawl_view before,
+                                  pawl_view from,
                                   size_t limit,
                                   pawl__job_visitor *visitor,
                                   void *context,
@@ -556,5 +556,5 @@ pawl_status pawl__serve_jobs_list(struct pawl__jobs *jobs,
 {
     struct look look = { jobs, visitor, context };
 
-    return pawl__serve_job_store_list(jobs->store, before, limit, visit_live, &look, reterr);
+    return pawl__serve_job_store_list(jobs->store, from, limit, visit_live, &look, reterr);
 }

@@ -89,7 +89,7 @@ PAWL_MUST_USE pawl_status pawl__serve_jobs_get(struct pawl__jobs *jobs,
                                                void *context,
                                                pawl_error *reterr);
 PAWL_MUST_USE pawl_status pawl__serve_jobs_list(struct pawl__jobs *jobs,
-                                                pawl_view before,
+                                                pawl_view from,
                                                 size_t limit,
                                                 pawl__job_visitor *visitor,
                                                 void *context,

@@ -259,7 +259,7 @@ static pawl_status get_locked(struct pawl__job_store *store,
 }
 
 static pawl_status list_locked(struct pawl__job_store *store,
-                               pawl_view before,
+                               pawl_view from,
                                size_t limit,
                                pawl__job_visitor *visitor,
                                void *context,
@@ -270,7 +270,7 @@ static pawl_status list_locked(struct pawl__job_store *store,
     size_t count = 0;
 
     /* No id begins with a letter beyond f. */
-    pawl__sqlite_bind_text(&use, 1, before.len == 0 ? pawl_view_of("g") : before);
+    pawl__sqlite_bind_text(&use, 1, from.len == 0 ? pawl_view_of("g") : from);
     pawl__sqlite_bind_i64(&use, 2, (int64_t)limit);
     return visit_rows(&use, visitor, context, &count, reterr);
 }
@@ -288,14 +288,14 @@ pawl_status pawl__serve_job_store_get(struct pawl__job_store *store,
 }
 
 pawl_status pawl__serve_job_store_list(struct pawl__job_store *store,
-                                       pawl_view before,
+                                       pawl_view from,
                                        size_t limit,
                                        pawl__job_visitor *visitor,
                                        void *context,
                                        pawl_error *reterr)
 {
     pawl__lock(&store->lock);
-    pawl_status status = list_locked(store, before, limit, visitor, context, reterr);
+    pawl_status status = list_locked(store, from, limit, visitor, context, reterr);
     pawl__unlock(&store->lock);
     return status;
 }

@@ -62,9 +62,9 @@ PAWL_MUST_USE pawl_status pawl__serve_job_store_get(struct pawl__job_store *stor
                                                     pawl__job_visitor *visitor,
                                                     void *context,
                                                     pawl_error *reterr);
-/* The newest first, those that are older than `before` (empty: all). */
+/* The newest first, from this id on (empty: all). */
 PAWL_MUST_USE pawl_status pawl__serve_job_store_list(struct pawl__job_store *store,
-                                                     pawl_view before,
+                                                     pawl_view from,
                                                      size_t limit,
                                                      pawl__job_visitor *visitor,
                                                      void *context,

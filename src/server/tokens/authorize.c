@@ -31,7 +31,8 @@ bool pawl__serve_authorize(struct pawl__http_request *request, unsigned scope, v
     pawl_error error = PAWL_ERROR_INIT;
     enum pawl__token_answer answer = PAWL__TOKEN_UNKNOWN;
 
-    if (node->tokens == NULL || scope == PAWL__SCOPE_PUBLIC) {
+    /* Through the socket the user's id, which net/http has checked, counts as an admin's token. */
+    if (node->tokens == NULL || scope == PAWL__SCOPE_PUBLIC || pawl__http_is_trusted(request)) {
         return true;
     }
     pawl_view secret = pawl__serve_token_of_header(pawl__http_header(request, "Authorization"));

@@ -21,8 +21,8 @@ UPDATE jobs SET state = ?1, code = ?2, detail = ?3, ended_at = ?4 WHERE ended_at
 SELECT {columns} FROM jobs WHERE job_id = ?1;
 
 -- name: job_list
--- The newest first, older than ?1.
-SELECT {columns} FROM jobs WHERE job_id < ?1 ORDER BY job_id DESC LIMIT ?2;
+-- The newest first, from ?1 on.
+SELECT {columns} FROM jobs WHERE job_id <= ?1 ORDER BY job_id DESC LIMIT ?2;
 
 -- name: job_prune
 -- Those that ended, but for the newest ?1.

@@ -1,0 +1,282 @@
+/* Jobs about an application: everything against everything, the certificate of a workspace, numbers made anew. */
+#include <inttypes.h>
+
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "base/json/object.h"
+#include "server/apps/apps.h"
+
+enum { FINDINGS_BYTES_MAX = 8 << 20 }; /* of a result; the rest is counted */
+
+struct job_parameters {
+    pawl_view app;
+    uint64_t workspace;
+    pawl_view sequence;
+};
+#define APP_FIELD                                                                                \
+    {                                                                                            \
+        FIELD(struct job_parameters, app, FIELD_TEXT), .flags = FIELD_REQUIRED | FIELD_SET,      \
+                                                       .min = 1, .max = PAWL_APP_NAME_BYTES_MAX, \
+                                                       .about = "The application's name."        \
+    }
+
+static const struct pawl__field rebuild_fields[] = { APP_FIELD };
+static const struct pawl__record rebuild_record =
+    RECORD("AppsRebuild", struct job_parameters, rebuild_fields);
+
+static const struct pawl__field verify_fields[] = {
+    APP_FIELD,
+    { FIELD(struct job_parameters, workspace, FIELD_UINT64),
+      .max = PAWL_APP_WORKSPACE_MAX,
+      .about = "Only this one; 0 or none: all of them." },
+};
+static const struct pawl__record verify_record =
+    RECORD("AppsVerify", struct job_parameters, verify_fields);
+
+static const struct pawl__field certificate_fields[] = {
+    APP_FIELD,
+    { FIELD(struct job_parameters, workspace, FIELD_UINT64),
+      .flags = FIELD_REQUIRED,
+      .min = 1,
+      .max = PAWL_APP_WORKSPACE_MAX },
+    { FIELD(struct job_parameters, sequence, FIELD_TEXT), .about = "Only this one; none: all." },
+};
+static const struct pawl__record certificate_record =
+    RECORD("AppsCertificate", struct job_parameters, certificate_fields);
+
+/* --- the application --- */
+
+static pawl_status find(struct apps_part *part,
+                        pawl_view name,
+                        struct node_app_state *ret_found,
+                        pawl_error *reterr)
+{
+    if (!pawl__serve_app_find(part, name, ret_found)) {
+        return pawl__fail(
+            reterr, PAWL_NOT_FOUND, "there is no application '%.*s'", VIEW_ARGS(name));
+    }
+    return ret_found->app != NULL ? PAWL_OK
+                                  : pawl__fail(reterr,
+                                               PAWL_BUSY,
+                                               "application '%.*s' is not open: %s",
+                                               VIEW_ARGS(name),
+                                               pawl__serve_why_not_open(ret_found));
+}
+
+static void release(struct node_app_state *found)
+{
+    pawl__serve_app_release(found->held);
+}
+
+static pawl_status check(void *state, const void *parameters, pawl_error *reterr)
+{
+    AUTO(release) struct node_app_state found = { .held = NULL };
+
+    return find(state, ((const struct job_parameters *)parameters)->app, &found, reterr);
+}
+
+/* --- verifying --- */
+
+static bool progress(void *context, uint64_t done, uint64_t total)
+{
+    struct pawl__job_run *run = context;
+
+    pawl__serve_job_progress(run, done, total);
+    return !pawl__cancelled(pawl__serve_job_cancelled(run));
+}
+
+static pawl_app_watch watch_of(struct pawl__job_run *run)
+{
+    pawl_app_watch watch = PAWL_APP_WATCH_INIT;
+
+    watch.progress = progress;
+    watch.context = run;
+    return watch;
+}
+
+struct findings {
+    struct pawl__buf *text;
+    uint64_t count;
+    uint64_t left_out;
+};
+
+static void add_wrong(void *context, pawl_app_part part, const char *what)
+{
+    struct findings *findings = context;
+
+    if (findings->text->len > FINDINGS_BYTES_MAX) {
+        findings->left_out++;
+        return;
+    }
+    pawl__buf_add_text(findings->text, findings->count++ == 0 ? "" : ",");
+    struct pawl__object object = pawl__object_start(findings->text);
+    pawl__object_text(&object, "part", pawl_view_of(pawl_app_part_word(part)));
+    pawl__object_text(&object, "what", pawl_view_of(what));
+    pawl__object_end(&object);
+}
+
+static void add_report(struct pawl__object *object,
+                       const pawl_app_report *report,
+                       const struct findings *findings,
+                       const pawl_error *verdict)
+{
+    pawl__object_key(object, "entries");
+    struct pawl__object entries = pawl__object_start(object->buf);
+    for (size_t i = 0; i < PAWL_APP_PARTS; i++) {
+        pawl__object_integer(
+            &entries, pawl_app_part_word((pawl_app_part)i), (int64_t)report->entries[i]);
+    }
+    pawl__object_end(&entries);
+    pawl__object_bool(object, "anchor_missing", report->anchor_missing);
+    pawl__object_bool(object, "whole", verdict->status == PAWL_OK);
+    pawl__object_text(
+        object,
+        "code",
+        pawl_view_of(verdict->status == PAWL_OK ? "" : pawl_status_name(verdict->status)));
+    pawl__object_text(object, "detail", pawl_view_of(verdict->message));
+    pawl__object_bool(object, "advised", verdict->advised);
+    pawl__object_integer(object, "findings_left_out", (int64_t)findings->left_out);
+}
+
+static pawl_status verify(void *state,
+                          struct pawl__job_run *run,
+                          const void *parameters,
+                          struct pawl__buf *result,
+                          pawl_error *reterr)
+{
+    const struct job_parameters *given = parameters;
+    AUTO(release) struct node_app_state found = { .held = NULL };
+    struct findings findings = { .text = result };
+    const pawl_app_watch watch = watch_of(run);
+    pawl_app_report report = { .unaccounted = 0 };
+    pawl_error verdict = PAWL_ERROR_INIT;
+
+    TRY(find(state, given->app, &found, reterr));
+    struct pawl__object object = pawl__object_start(result);
+    pawl__object_key(&object, "findings");
+    pawl__buf_add_char(result, '[');
+    pawl_status status = pawl_app_verify_watched(
+        found.app, given->workspace, add_wrong, &findings, &watch, &report, &verdict);
+    if (status != PAWL_OK && status != PAWL_CORRUPT) { /* it could not be checked */
+        return pawl__fail_with(reterr, status, &verdict);
+    }
+    pawl__buf_add_char(result, ']');
+    add_report(&object, &report, &findings, &verdict);
+    pawl__object_end(&object);
+    return PAWL_OK;
+}
+
+/* --- the certificate --- */
+
+struct certifying {
+    pawl_app *app;
+    struct pawl__job_run *run;
+    const struct job_parameters *given;
+    struct pawl__buf *result;
+    uint64_t rows;
+    uint64_t findings; /* of the row */
+};
+
+static void add_finding(void *context, const pawl_app_finding *finding)
+{
+    struct certifying *certifying = context;
+
+    pawl__buf_add_format(certifying->result,
+                         "%s{\"fault\":\"%s\",\"first\":%" PRIu64 ",\"last\":%" PRIu64
+                         ",\"plog_offset\":%" PRIu64 "}",
+                         certifying->findings++ == 0 ? "" : ",",
+                         pawl_app_fault_word(finding->fault),
+                         finding->first,
+                         finding->last,
+                         finding->plog_offset);
+}
+
+static pawl_status certify(void *context, uint16_t sequence, pawl_error *reterr)
+{
+    struct certifying *certifying = context;
+    const struct job_parameters *given = certifying->given;
+    const char *name = pawl_app_sequence_name(certifying->app, sequence);
+    const pawl_app_watch watch = watch_of(certifying->run);
+    pawl_app_certificate certificate = { 0 };
+
+    if (given->sequence.len > 0 && !pawl__view_is(given->sequence, name)) {
+        return PAWL_OK;
+    }
+    pawl__buf_add_text(certifying->result, certifying->rows++ == 0 ? "" : ",");
+    struct pawl__object object = pawl__object_start(certifying->result);
+    pawl__object_text(&object, "sequence", pawl_view_of(name));
+    pawl__object_key(&object, "findings");
+    pawl__buf_add_char(certifying->result, '[');
+    certifying->findings = 0;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = pawl_app_verify_sequence_watched(certifying->app,
+                                                          given->workspace,
+                                                          sequence,
+                                                          add_finding,
+                                                          certifying,
+                                                          &watch,
+                                                          &certificate,
+                                                          &error);
+    if (status != PAWL_OK && certificate.findings == 0) { /* the log cannot be read */
+        return pawl__fail_with(reterr, status, &error);
+    }
+    pawl__buf_add_char(certifying->result, ']');
+    pawl__object_integer(&object, "initial", (int64_t)certificate.initial);
+    pawl__object_integer(&object, "last", (int64_t)certificate.last);
+    pawl__object_integer(&object, "used", (int64_t)certificate.used);
+    pawl__object_end(&object);
+    return PAWL_OK;
+}
+
+static pawl_status certify_all(void *state,
+                               struct pawl__job_run *run,
+                               const void *parameters,
+                               struct pawl__buf *result,
+                               pawl_error *reterr)
+{
+    struct certifying certifying = { .run = run, .given = parameters, .result = result };
+    AUTO(release) struct node_app_state found = { .held = NULL };
+
+    TRY(find(state, certifying.given->app, &found, reterr));
+    certifying.app = found.app;
+    pawl__buf_add_text(result, "{\"sequences\":[");
+    TRY(pawl_app_visit_sequences(found.app, certify, &certifying, reterr));
+    pawl__buf_add_text(result, "]}");
+    return PAWL_OK;
+}
+
+/* --- rebuilding --- */
+
+static pawl_status rebuild(void *state,
+                           struct pawl__job_run *run,
+                           const void *parameters,
+                           struct pawl__buf *result,
+                           pawl_error *reterr)
+{
+    const struct job_parameters *given = parameters;
+
+    TRY(pawl__serve_app_rebuild(state, given->app, pawl__serve_job_cancelled(run), reterr));
+    pawl__buf_add_text(result, "{}");
+    return PAWL_OK;
+}
+
+const struct pawl__job_kind pawl__serve_apps_jobs[APPS_JOB_KINDS] = {
+    { .name = "apps.verify",
+      .about = "Compares the logs, records, numbers and keys of an application with each other",
+      .parameters = &verify_record,
+      .scope = PAWL__SCOPE_READ,
+      .check = check,
+      .run = verify },
+    { .name = "apps.certificate",
+      .about = "Proves that the numbers of a workspace were each used once",
+      .parameters = &certificate_record,
+      .scope = PAWL__SCOPE_READ,
+      .check = check,
+      .run = certify_all },
+    { .name = "apps.rebuild",
+      .about = "Makes the stored numbers of an application anew from its logs",
+      .parameters = &rebuild_record,
+      .scope = PAWL__SCOPE_ADMIN,
+      .check = check,
+      .run = rebuild },
+};
