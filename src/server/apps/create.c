@@ -42,7 +42,7 @@ static pawl_status compare(const struct wanted *wanted, const pawl_app *there, p
     TRY(pawl_app_descriptor_to_json(there, &stored, &len, reterr));
     if (strcmp(wanted->json, stored) != 0) {
         return pawl__fail(
-            reterr, PAWL_CONFLICT, "application '%s' has another descriptor", wanted->name);
+            reterr, PAWL_CONFLICT, "there is an application with another descriptor: %s", stored);
     }
     return PAWL_OK;
 }
