@@ -115,6 +115,17 @@ static pawl_status status_of(const char *code)
     return PAWL_FAILED;
 }
 
+static pawl_detail detail_of(const char *name)
+{
+#define IS_DETAIL_(name_, text)                      \
+    if (name != NULL && strcmp(name, #name_) == 0) { \
+        return PAWL_DETAIL_##name_;                  \
+    }
+    PAWL_DETAIL_MAP(IS_DETAIL_)
+#undef IS_DETAIL_
+    return PAWL_DETAIL_NONE;
+}
+
 pawl_status pawl__cli_remote_error(const json_t *problem, pawl_error *reterr)
 {
     const char *code = json_string_value(json_object_get(problem, "code"));
@@ -122,7 +133,11 @@ pawl_status pawl__cli_remote_error(const json_t *problem, pawl_error *reterr)
     pawl_status status = code == NULL ? PAWL_FAILED : status_of(code);
 
     status = status == PAWL_OK ? PAWL_FAILED : status;
-    (void)pawl__fail(reterr, status, "%s", detail == NULL ? "the node gave no reason" : detail);
+    (void)pawl__fail_detail(reterr,
+                            status,
+                            detail_of(json_string_value(json_object_get(problem, "reason"))),
+                            "%s",
+                            detail == NULL ? "the node gave no reason" : detail);
     return json_is_true(json_object_get(problem, "advised")) ? pawl__mark_advised(reterr, status)
                                                              : status;
 }

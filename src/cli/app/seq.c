@@ -305,11 +305,11 @@ static pawl_status add_sequences(struct numbers *numbers, pawl_error *reterr)
             ? add_remote_sequences(numbers, reterr)
             : pawl_app_visit_sequences(numbers->app.local, add_sequence, numbers, reterr));
     return !numbers->found ? pawl__fail_detail(reterr,
-                                        PAWL_INVALID,
-                                        PAWL_DETAIL_UNKNOWN_SEQUENCE,
-                                        "application '%s' has no sequence '%s'",
-                                        pawl__cli_args_operand(numbers->run->args, 0),
-                                        numbers->wanted)
+                                               PAWL_INVALID,
+                                               PAWL_DETAIL_UNKNOWN_SEQUENCE,
+                                               "application '%s' has no sequence '%s'",
+                                               pawl__cli_args_operand(numbers->run->args, 0),
+                                               numbers->wanted)
                            : PAWL_OK;
 }
 

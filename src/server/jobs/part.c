@@ -139,7 +139,7 @@ static struct pawl__job shown(const struct pawl__serve_call *call, const struct 
 {
     struct pawl__job shown = *job;
 
-    for (int i = PAWL_FAILED; i <= PAWL_EXHAUSTED && !pawl__http_is_trusted(call->request); i++) {
+    for (int i = PAWL_FAILED; i <= PAWL_CLOSED && !pawl__http_is_trusted(call->request); i++) {
         pawl_status status = (pawl_status)i;
 
         if (pawl__view_is(job->code, pawl_status_name(status))
