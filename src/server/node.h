@@ -1,7 +1,7 @@
 /* The node: a table of parts (part.h), each with its routes, behind HTTP.
  *
  * Applications are opened in the background after the node listens, or when they are created through it. An
- * open one stays open until the node ends: a pointer to it is good for as long. One that cannot be opened
+ * open one stays open until the node ends, or for as long as somebody holds it. One that cannot be opened
  * stops none of the others.
  *
  * Threads: any, but for open and close. */

@@ -74,6 +74,7 @@ pawl_app_options pawl__cli_app_options(const struct pawl__cli_run *run);
 struct pawl__cli_app {
     pawl_app *local;
     struct pawl__cli_remote *remote;
+    struct pawl__clock *clock;
 };
 void pawl__cli_app_done(struct pawl__cli_app *app); /* for AUTO, too */
 

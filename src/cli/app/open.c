@@ -158,6 +158,7 @@ pawl_status pawl__cli_app_open_with(const struct pawl__cli_run *run,
     TRY(pawl__cli_app_location(run, name, &location, reterr));
     TRY(pawl__cli_apps_location(run, &apps, reterr));
     const struct wanted wanted = { run, name, apps, location, options };
+    ret_app->clock = run->clock;
     return open_patiently(&wanted, ret_app, reterr);
 }
 
@@ -219,7 +220,7 @@ pawl_status pawl__cli_app_await_numbers(struct pawl__cli_app *app, pawl_error *r
     if (app->remote == NULL) {
         return pawl_app_wait(app->local, ACTUALIZE_MS_MAX, reterr);
     }
-    struct pawl__clock *clock = pawl__clock_real();
+    struct pawl__clock *clock = app->clock;
     int64_t deadline_ns = pawl__monotonic_ns(clock) + ACTUALIZE_MS_MAX * NS_PER_MS;
     while (actualizing) {
         TRY(look_at_numbers(app->remote, &actualizing, reterr));
