@@ -390,6 +390,36 @@ static void test_a_server_stalled_in_mid_fetch_is_noticed_by_its_heartbeat(void 
     pawl__nats_fetcher_close(fetcher);
 }
 
+static void wait_then_kill(void *context)
+{
+    poll(NULL, 0, 200);
+    pawl_status killed = nats_server_kill(context, NULL);
+    (void)killed; /* the test sees it by the server */
+}
+
+static void test_a_server_killed_in_mid_fetch_ends_it(void **state)
+{
+    struct nats_fixture *f = *state;
+    struct pawl__nats_fetcher *fetcher = open_fetcher(f);
+    struct pawl__nats_batch batch = { 0 };
+    struct pawl__thread thread = { 0 };
+    struct pawl__nats_request request = { .batch_max = 10, .expires_ms = 60000 };
+
+    assert_ok(pawl__thread_start(&thread, "killer", wait_then_kill, f->server, &f->error),
+              &f->error);
+    int64_t begin_ms = nats_fixture_now_ms();
+    assert_status(
+        pawl__nats_fetch(fetcher, &request, &batch, &f->error), PAWL_UNAVAILABLE, &f->error);
+    assert_true(f->error.retryable);
+    assert_true(nats_fixture_now_ms() - begin_ms < 3000);
+    pawl__thread_join(&thread);
+    assert_ok(nats_server_restart(f->server, &f->error), &f->error);
+    nats_fixture_await(f, PAWL__NATS_CONNECTED);
+    nats_fixture_publish(f, "e", 1, 2);
+    nats_fixture_drain(f, fetcher, 2); /* the same fetcher goes on */
+    pawl__nats_fetcher_close(fetcher);
+}
+
 static void wait_then_cancel(void *context)
 {
     poll(NULL, 0, 100);
@@ -510,6 +540,7 @@ int main(void)
         nats_test(test_a_consumer_is_made_anew_at_a_position),
         nats_test(test_a_consumer_deleted_under_a_fetch_is_noticed),
         nats_test(test_a_server_stalled_in_mid_fetch_is_noticed_by_its_heartbeat),
+        nats_test(test_a_server_killed_in_mid_fetch_ends_it),
         nats_test(test_a_fetch_can_be_cancelled),
         nats_test(test_a_server_killed_between_fetch_and_ack_brings_it_all_again),
         nats_test(test_headers_with_odd_bytes_arrive_or_are_refused),
