@@ -27,6 +27,23 @@ static void test_messages_arrive_in_order_with_their_places(void **state)
     assert_true(now.consumer_found);
 }
 
+/* So the pipeline says where it is, instead of reading all of it again. */
+static void test_a_source_just_opened_has_no_consumer(void **state)
+{
+    struct source_fixture *f = *state;
+    struct delivery_stream_state now;
+
+    source_publish(f, 1, 2);
+    source_state(f, 0, &now);
+    assert_false(now.consumer_found);
+    source_restart(f, 3);
+    source_state(f, 0, &now);
+    assert_true(now.consumer_found);
+    assert_int_equal(now.delivered, 2);
+    assert_int_equal(now.acked_to, 2);
+    source_expect_none(f);
+}
+
 static void test_nothing_is_no_failure(void **state)
 {
     struct source_fixture *f = *state;
@@ -187,6 +204,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         source_test(test_messages_arrive_in_order_with_their_places),
+        source_test(test_a_source_just_opened_has_no_consumer),
         source_test(test_nothing_is_no_failure),
         source_test(test_a_fetch_waits_for_the_first_message_and_no_longer),
         source_test(test_a_batch_keeps_its_limits),

@@ -34,7 +34,8 @@ struct delivery_stream_state {
     bool probe_found;
     int64_t probe_stored_ns;
 
-    /* Of our consumer. Sources without one say that all of it was delivered and acknowledged by `last`. */
+    /* Of our consumer. A source without consumers has one from restart_at on, and tells of it what it handed out
+     * itself. */
     bool consumer_found;
     int64_t consumer_created_ns;
     uint64_t delivered; /* the highest stream sequence it has sent */

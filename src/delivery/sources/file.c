@@ -43,6 +43,7 @@ struct file_source {
     int own_fd; /* -1: not ours */
     int64_t created_ns;
     struct lines lines;
+    bool is_placed;   /* restart_at has said where we are: until then there is no consumer */
     uint64_t skip_to; /* lines up to this one are read, and not delivered */
     struct delivery_window window;
     struct delivery_place recent[RECENT]; /* by number % RECENT */
@@ -427,7 +428,7 @@ static pawl_status state(struct delivery_source *base,
         .created_ns = source->created_ns,
         .first = 1,
         .last = source->lines.number,
-        .consumer_found = true,
+        .consumer_found = source->is_placed,
         .consumer_created_ns = source->created_ns,
         .delivered = source->window.handed_out,
         .acked_to = pawl__delivery_window_acked_to(&source->window),
@@ -448,6 +449,7 @@ static pawl_status restart_at(struct delivery_source *base, uint64_t sequence, p
     struct file_source *source = as_file(base);
     uint64_t before = MAX(sequence, UINT64_C(1)) - 1;
 
+    source->is_placed = true;
     if (source->lines.number > before && !source->lines.is_file) {
         return pawl__delivery_window_repeat(&source->window, sequence)
                    ? PAWL_OK

@@ -16,6 +16,7 @@ struct ledger_source {
     struct delivery_ledger_options options;
     struct pawl__clock *clock;
     pawl_reader *reader;
+    bool is_placed; /* restart_at has said where we are: until then there is no consumer */
     struct pawl__cancel_link cancel_link; /* from the token to the reader */
     struct delivery_window window;
 };
@@ -215,7 +216,7 @@ static pawl_status state(struct delivery_source *base,
     struct delivery_stream_state now = {
         .created_ns = CREATED,
         .first = 1,
-        .consumer_found = true,
+        .consumer_found = source->is_placed,
         .consumer_created_ns = CREATED,
         .delivered = source->window.handed_out,
         .acked_to = pawl__delivery_window_acked_to(&source->window),
@@ -229,7 +230,11 @@ static pawl_status state(struct delivery_source *base,
 
 static pawl_status restart_at(struct delivery_source *base, uint64_t sequence, pawl_error *reterr)
 {
-    return open_reader(as_ledger(base), MAX(sequence, UINT64_C(1)) - 1, reterr);
+    struct ledger_source *source = as_ledger(base);
+
+    TRY(open_reader(source, MAX(sequence, UINT64_C(1)) - 1, reterr));
+    source->is_placed = true;
+    return PAWL_OK;
 }
 
 /* --- open and close --- */

@@ -7,7 +7,7 @@
 #include "base/core/buf.h"
 #include "net/nats/nats.h"
 
-#define PAWL__NATS_MAX_AGE_NS (7 * 24 * 3600 * NS_PER_S) /* of a stream that we make */
+#define PAWL__NATS_MAX_AGE_NS (INT64_C(7) * 24 * 3600 * NS_PER_S) /* of a stream that we make */
 #define PAWL__NATS_DUPLICATES_NS (120 * NS_PER_S)
 
 enum {

@@ -165,7 +165,7 @@ static pawl_status parse_server(pawl_view text, struct pawl__nats_url *url, pawl
 
 static pawl_status join_shown(struct pawl__nats_url *url, pawl_error *reterr)
 {
-    AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(2 * URL_BYTES_MAX);
+    AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT((size_t)2 * URL_BYTES_MAX);
 
     for (size_t i = 0; i < url->server_count; i++) {
         pawl__buf_add_text(&buf, i == 0 ? "" : ",");
