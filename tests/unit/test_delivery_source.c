@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+#include "delivery/memory/sink.h"
+#include "delivery/memory/wal.h"
+#include "delivery/pipeline/pipeline.h"
+
 static const struct delivery_fetch many = { .messages_max = 100, .bytes_max = 1 << 20 };
 
 static void test_messages_arrive_in_order_with_their_places(void **state)
@@ -200,6 +204,58 @@ static void test_a_source_closes_with_messages_on_their_way(void **state)
     source_fetch_all(f, 4);
 }
 
+struct stores {
+    struct delivery_memory_wal wal;
+    struct delivery_memory_sink sink;
+    struct delivery_settings settings;
+};
+
+/* Opens a pipeline on the source and runs it until the sink has so many rows. */
+static void deliver(struct source_fixture *f, struct stores *stores, uint64_t rows)
+{
+    struct delivery_pipeline pipeline;
+    const struct delivery_parts parts = { .source = f->source,
+                                          .wal = &stores->wal.base,
+                                          .sink = &stores->sink.base,
+                                          .clock = pawl__clock_real(),
+                                          .random = pawl__random_real() };
+    int64_t until_ns = pawl__monotonic_ns(pawl__clock_real()) + 20 * NS_PER_S;
+
+    assert_ok(pawl__delivery_pipeline_open(&pipeline, &stores->settings, &parts, &f->error),
+              &f->error);
+    while (pawl__delivery_pipeline_counters(&pipeline).delivered < rows) {
+        size_t moved = 0;
+        assert_true(pawl__monotonic_ns(pawl__clock_real()) < until_ns);
+        assert_ok(pawl__delivery_intake(&pipeline, &moved, &f->error), &f->error);
+        assert_ok(pawl__delivery_apply(&pipeline, &moved, &f->error), &f->error);
+    }
+    assert_int_equal(pipeline.shared.totals.duplicates, 0);
+    assert_int_equal(pipeline.shared.totals.losses, 0);
+    pawl__delivery_pipeline_close(&pipeline);
+}
+
+static void test_a_pipeline_goes_on_where_it_was_after_a_restart(void **state)
+{
+    struct source_fixture *f = *state;
+    const struct delivery_uuid sink_id = { { 1 } };
+    const struct delivery_memory_rules rules = { 0 };
+    struct stores stores = { .wal = pawl__delivery_memory_wal(),
+                             .sink = pawl__delivery_memory_sink(&sink_id, &rules),
+                             .settings = pawl__delivery_settings_default() };
+
+    stores.settings.identity = (struct delivery_identity_rule){ .source = pawl_view_of("orders"),
+                                                                .stream = pawl_view_of("s") };
+    stores.settings.fetch = (struct delivery_fetch){ 10, 1 << 20, 100 * NS_PER_MS };
+    source_publish(f, 1, 50);
+    deliver(f, &stores, 50);
+    source_reopen(f);
+    source_publish(f, 51, 60);
+    deliver(f, &stores, 60);
+    assert_int_equal(stores.sink.count, 60);
+    pawl__delivery_memory_sink_done(&stores.sink);
+    pawl__delivery_memory_wal_done(&stores.wal);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +269,7 @@ int main(int argc, char **argv)
         source_test(test_restarting_delivers_again_what_was_acknowledged),
         source_test(test_an_answer_from_before_a_restart_means_nothing),
         source_test(test_the_state_tells_places_and_acknowledgements),
+        source_test(test_a_pipeline_goes_on_where_it_was_after_a_restart),
         source_test(test_a_source_closes_with_messages_on_their_way),
     };
 

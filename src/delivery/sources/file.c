@@ -12,7 +12,7 @@
 #include "base/core/buf.h"
 #include "base/core/sha256.h"
 #include "base/os/fs.h"
-#include "delivery/sources/window.h"
+#include "delivery/sources/in_flight.h"
 
 enum {
     READ_BYTES = 256 << 10,
@@ -45,7 +45,7 @@ struct file_source {
     struct lines lines;
     bool is_placed;   /* restart_at has said where we are: until then there is no consumer */
     uint64_t skip_to; /* lines up to this one are read, and not delivered */
-    struct delivery_window window;
+    struct delivery_in_flight in_flight;
     struct delivery_place recent[RECENT]; /* by number % RECENT */
 };
 
@@ -253,7 +253,7 @@ static pawl_status add_lines(struct file_source *source,
                              const struct delivery_fetch *limits,
                              pawl_error *reterr)
 {
-    while (!pawl__delivery_window_is_full(&source->window, limits)) {
+    while (!pawl__delivery_in_flight_is_full(&source->in_flight, limits)) {
         struct delivery_message message = { .subject = pawl_view_of(source->name) };
         pawl_error error = PAWL_ERROR_INIT;
         pawl_view line;
@@ -263,7 +263,7 @@ static pawl_status add_lines(struct file_source *source,
         }
         if (status != PAWL_OK) {
             /* Lines before a bad one are handed out first; the next call meets it again. */
-            return source->window.batch_count > 0 && !error.retryable && status == PAWL_INVALID
+            return source->in_flight.batch_count > 0 && !error.retryable && status == PAWL_INVALID
                        ? PAWL_OK
                        : pawl__fail_with(reterr, status, &error);
         }
@@ -273,9 +273,9 @@ static pawl_status add_lines(struct file_source *source,
             continue;
         }
         if (is_blank(message.payload)) {
-            pawl__delivery_window_pass(&source->window, message.place.sequence);
+            pawl__delivery_in_flight_pass(&source->in_flight, message.place.sequence);
         } else {
-            TRY(pawl__delivery_window_add(&source->window, &message, reterr));
+            TRY(pawl__delivery_in_flight_add(&source->in_flight, &message, reterr));
         }
     }
     return PAWL_OK;
@@ -326,9 +326,9 @@ static pawl_status fetch_now(struct file_source *source,
                              const struct delivery_fetch *limits,
                              pawl_error *reterr)
 {
-    pawl__delivery_window_begin(&source->window);
-    TRY(pawl__delivery_window_add_due(
-        &source->window, limits, pawl__monotonic_ns(source->clock), reterr));
+    pawl__delivery_in_flight_begin(&source->in_flight);
+    TRY(pawl__delivery_in_flight_add_due(
+        &source->in_flight, limits, pawl__monotonic_ns(source->clock), reterr));
     return add_lines(source, limits, reterr);
 }
 
@@ -341,7 +341,7 @@ static pawl_status fetch(struct delivery_source *base,
     int64_t until_ns = pawl__monotonic_ns(source->clock) + limits->wait_ns;
 
     TRY(fetch_now(source, limits, reterr));
-    while (source->window.batch_count == 0 && pawl__monotonic_ns(source->clock) < until_ns) {
+    while (source->in_flight.batch_count == 0 && pawl__monotonic_ns(source->clock) < until_ns) {
         if (pawl__cancelled(source->options.cancel)) {
             return pawl__fail(reterr, PAWL_CANCELLED, "cancelled while reading '%s'", source->name);
         }
@@ -349,7 +349,7 @@ static pawl_status fetch(struct delivery_source *base,
         wait_for_more(source, until_ns);
         TRY(fetch_now(source, limits, reterr));
     }
-    *ret_batch = pawl__delivery_window_batch(&source->window);
+    *ret_batch = pawl__delivery_in_flight_batch(&source->in_flight);
     return PAWL_OK;
 }
 
@@ -359,7 +359,7 @@ static pawl_status ack(struct delivery_source *base,
                        pawl_error *reterr)
 {
     (void)reterr;
-    pawl__delivery_window_ack(&as_file(base)->window, messages, count);
+    pawl__delivery_in_flight_ack(&as_file(base)->in_flight, messages, count);
     return PAWL_OK;
 }
 
@@ -372,8 +372,8 @@ static pawl_status nak(struct delivery_source *base,
     struct file_source *source = as_file(base);
 
     (void)reterr;
-    pawl__delivery_window_nak(
-        &source->window, messages, count, pawl__monotonic_ns(source->clock) + delay_ns);
+    pawl__delivery_in_flight_nak(
+        &source->in_flight, messages, count, pawl__monotonic_ns(source->clock) + delay_ns);
     return PAWL_OK;
 }
 
@@ -430,8 +430,8 @@ static pawl_status state(struct delivery_source *base,
         .last = source->lines.number,
         .consumer_found = source->is_placed,
         .consumer_created_ns = source->created_ns,
-        .delivered = source->window.handed_out,
-        .acked_to = pawl__delivery_window_acked_to(&source->window),
+        .delivered = source->in_flight.handed_out,
+        .acked_to = pawl__delivery_in_flight_acked_to(&source->in_flight),
     };
 
     TRY(check_file(source, reterr));
@@ -451,7 +451,7 @@ static pawl_status restart_at(struct delivery_source *base, uint64_t sequence, p
 
     source->is_placed = true;
     if (source->lines.number > before && !source->lines.is_file) {
-        return pawl__delivery_window_repeat(&source->window, sequence)
+        return pawl__delivery_in_flight_repeat(&source->in_flight, sequence)
                    ? PAWL_OK
                    : pawl__fail_advised(
                        reterr,
@@ -466,7 +466,7 @@ static pawl_status restart_at(struct delivery_source *base, uint64_t sequence, p
         source->lines = again;
     }
     source->skip_to = before;
-    pawl__delivery_window_restart(&source->window, before);
+    pawl__delivery_in_flight_restart(&source->in_flight, before);
     return PAWL_OK;
 }
 
@@ -475,7 +475,7 @@ static void close_file(struct delivery_source *base)
     struct file_source *source = as_file(base);
 
     lines_done(&source->lines);
-    pawl__delivery_window_done(&source->window);
+    pawl__delivery_in_flight_done(&source->in_flight);
     pawl__fs_close(&source->own_fd);
     free(source);
 }

@@ -7,7 +7,7 @@
 #include "base/core/argument.h"
 #include "base/core/buf.h"
 #include "delivery/core/identity.h"
-#include "delivery/sources/window.h"
+#include "delivery/sources/in_flight.h"
 
 enum { CREATED = 1, WAIT_MS_MAX = 600000 };
 
@@ -18,7 +18,7 @@ struct ledger_source {
     pawl_reader *reader;
     bool is_placed; /* restart_at has said where we are: until then there is no consumer */
     struct pawl__cancel_link cancel_link; /* from the token to the reader */
-    struct delivery_window window;
+    struct delivery_in_flight in_flight;
 };
 
 static struct ledger_source *as_ledger(struct delivery_source *base)
@@ -61,7 +61,7 @@ static pawl_status open_reader(struct ledger_source *source, uint64_t from, pawl
     if (source->options.cancel != NULL) {
         pawl__cancel_link(source->options.cancel, &source->cancel_link, cancel_reader, reader);
     }
-    pawl__delivery_window_restart(&source->window, from);
+    pawl__delivery_in_flight_restart(&source->in_flight, from);
     return PAWL_OK;
 }
 
@@ -87,7 +87,7 @@ static pawl_status add_event(struct ledger_source *source,
         .payload = event->payload,
     };
 
-    return pawl__delivery_window_add(&source->window, &message, reterr);
+    return pawl__delivery_in_flight_add(&source->in_flight, &message, reterr);
 }
 
 static bool is_own_kind(pawl_view kind)
@@ -102,20 +102,20 @@ static pawl_status add_events(struct ledger_source *source,
                               const struct delivery_fetch *limits,
                               pawl_error *reterr)
 {
-    while (!pawl__delivery_window_is_full(&source->window, limits)) {
+    while (!pawl__delivery_in_flight_is_full(&source->in_flight, limits)) {
         const pawl_event *event = NULL;
         pawl_error error = PAWL_ERROR_INIT;
         pawl_status status = pawl_reader_next(source->reader, &event, &error);
         if (status == PAWL_NOT_FOUND) {
-            pawl__delivery_window_pass(&source->window, pawl_reader_position(source->reader));
+            pawl__delivery_in_flight_pass(&source->in_flight, pawl_reader_position(source->reader));
             return PAWL_OK;
         }
         if (status != PAWL_OK) {
-            return source->window.batch_count > 0 ? PAWL_OK
-                                                  : pawl__fail_with(reterr, status, &error);
+            return source->in_flight.batch_count > 0 ? PAWL_OK
+                                                     : pawl__fail_with(reterr, status, &error);
         }
         if (is_own_kind(event->kind)) {
-            pawl__delivery_window_pass(&source->window, event->offset);
+            pawl__delivery_in_flight_pass(&source->in_flight, event->offset);
         } else {
             TRY(add_event(source, event, reterr));
         }
@@ -127,9 +127,9 @@ static pawl_status fetch_now(struct ledger_source *source,
                              const struct delivery_fetch *limits,
                              pawl_error *reterr)
 {
-    pawl__delivery_window_begin(&source->window);
-    TRY(pawl__delivery_window_add_due(
-        &source->window, limits, pawl__monotonic_ns(source->clock), reterr));
+    pawl__delivery_in_flight_begin(&source->in_flight);
+    TRY(pawl__delivery_in_flight_add_due(
+        &source->in_flight, limits, pawl__monotonic_ns(source->clock), reterr));
     return add_events(source, limits, reterr);
 }
 
@@ -142,7 +142,7 @@ static pawl_status fetch(struct delivery_source *base,
     int64_t until_ns = pawl__monotonic_ns(source->clock) + limits->wait_ns;
 
     TRY(fetch_now(source, limits, reterr));
-    while (source->window.batch_count == 0 && pawl__monotonic_ns(source->clock) < until_ns) {
+    while (source->in_flight.batch_count == 0 && pawl__monotonic_ns(source->clock) < until_ns) {
         int64_t left_ms = (until_ns - pawl__monotonic_ns(source->clock)) / NS_PER_MS + 1;
         pawl_error error = PAWL_ERROR_INIT;
         pawl_status status = pawl_reader_wait(
@@ -155,7 +155,7 @@ static pawl_status fetch(struct delivery_source *base,
         }
         TRY(fetch_now(source, limits, reterr));
     }
-    *ret_batch = pawl__delivery_window_batch(&source->window);
+    *ret_batch = pawl__delivery_in_flight_batch(&source->in_flight);
     return PAWL_OK;
 }
 
@@ -165,7 +165,7 @@ static pawl_status ack(struct delivery_source *base,
                        pawl_error *reterr)
 {
     (void)reterr;
-    pawl__delivery_window_ack(&as_ledger(base)->window, messages, count);
+    pawl__delivery_in_flight_ack(&as_ledger(base)->in_flight, messages, count);
     return PAWL_OK;
 }
 
@@ -178,8 +178,8 @@ static pawl_status nak(struct delivery_source *base,
     struct ledger_source *source = as_ledger(base);
 
     (void)reterr;
-    pawl__delivery_window_nak(
-        &source->window, messages, count, pawl__monotonic_ns(source->clock) + delay_ns);
+    pawl__delivery_in_flight_nak(
+        &source->in_flight, messages, count, pawl__monotonic_ns(source->clock) + delay_ns);
     return PAWL_OK;
 }
 
@@ -218,8 +218,8 @@ static pawl_status state(struct delivery_source *base,
         .first = 1,
         .consumer_found = source->is_placed,
         .consumer_created_ns = CREATED,
-        .delivered = source->window.handed_out,
-        .acked_to = pawl__delivery_window_acked_to(&source->window),
+        .delivered = source->in_flight.handed_out,
+        .acked_to = pawl__delivery_in_flight_acked_to(&source->in_flight),
     };
 
     TRY(pawl_ledger_latest_offset(source->options.ledger, &now.last, reterr));
@@ -244,7 +244,7 @@ static void close_ledger(struct delivery_source *base)
     struct ledger_source *source = as_ledger(base);
 
     close_reader(source);
-    pawl__delivery_window_done(&source->window);
+    pawl__delivery_in_flight_done(&source->in_flight);
     free(source);
 }
 
