@@ -7,6 +7,7 @@
 
 #include "base/core/macros.h"
 #include "base/os/clock.h"
+#include "net/http/client.h"
 #include "server/node_internal.h"
 #include "server/tokens/store.h"
 
@@ -134,6 +135,91 @@ static void test_every_route_asks_for_its_scope(void **state)
     }
 }
 
+/* "202 {...}" of a request through the socket, without a token. */
+static unsigned ask_locally(const char *path, const char *method, const char *target, bool body)
+{
+    struct pawl__http_client *client = NULL;
+    struct pawl__http_reply reply;
+    pawl_error error = PAWL_ERROR_INIT;
+    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + 30 * NS_PER_S;
+    const struct pawl__http_ask ask = {
+        .method = method,
+        .target = target,
+        .body = body ? pawl_view_of("{}") : (pawl_view){ NULL, 0 },
+        .deadline_ns = deadline_ns,
+        .body_bytes_max = 1 << 20,
+    };
+
+    assert_ok(pawl__http_client_open_unix(path, NULL, deadline_ns, &client, &error), &error);
+    assert_ok(pawl__http_client_ask(client, &ask, &reply, &error), &error);
+    pawl__http_client_close(client);
+    return reply.code;
+}
+
+static void test_the_socket_needs_no_token_for_any_route(void **state)
+{
+    static const char *const words[] = { "GET", "POST", "PUT", "PATCH", "DELETE" };
+    struct node_fixture *f = *state;
+    struct kind kinds[KINDS];
+    char path[TEMPDIR_SIZE + 32];
+    char socket[TEMPDIR_SIZE + 32];
+
+    node_stop(f);
+    (void)snprintf(path, sizeof(path), "%s/tokens.sqlite", f->dir);
+    (void)snprintf(socket, sizeof(socket), "%s/pawl.sock", f->dir);
+    make_kinds(path, kinds);
+    f->options.tokens = path;
+    f->options.socket = socket;
+    node_start(f);
+    for (size_t i = 0; i < f->node->table.count; i++) {
+        const struct pawl__http_route *route = &f->node->table.routes[i];
+        char target[256];
+
+        fill_in(route->pattern, target, sizeof(target));
+        if (strstr(target, "/changes") != NULL) {
+            continue; /* a stream, which does not end */
+        }
+        unsigned code = ask_locally(socket, words[route->method], target, route->takes_json);
+        if (code == 401 || code == 403) {
+            fail_msg("%s through the socket: %u", route->pattern, code);
+        }
+    }
+}
+
+/* What a kind of job needs is more than what its route does. */
+static void test_every_kind_of_job_asks_for_its_scope(void **state)
+{
+    struct node_fixture *f = *state;
+    struct kind kinds[KINDS];
+    char path[TEMPDIR_SIZE + 32];
+    size_t seen = 0;
+
+    node_stop(f);
+    (void)snprintf(path, sizeof(path), "%s/tokens.sqlite", f->dir);
+    make_kinds(path, kinds);
+    f->options.tokens = path;
+    node_start(f);
+    for (size_t i = 0; i < f->node->part_count; i++) {
+        for (size_t k = 0; k < f->node->parts[i]->job_count; k++) {
+            const struct pawl__job_kind *job = &f->node->parts[i]->jobs[k];
+            char body[256];
+
+            assert_int_not_equal(job->scope, PAWL__SCOPE_UNDECLARED);
+            (void)snprintf(body, sizeof(body), "{\"kind\":\"%s\"}", job->name);
+            for (int token = READ; token <= ADMIN; token++) {
+                struct http_reply reply =
+                    http_ask(f->address, "POST /v1/jobs", kinds[token].header, body);
+
+                /* 400: its parameters are missing */
+                assert_int_equal(reply.code, kinds[token].scope < job->scope ? 403 : 400);
+                http_reply_done(&reply);
+                seen++;
+            }
+        }
+    }
+    assert_true(seen >= 9);
+}
+
 static void test_a_token_counts_from_when_it_is_made(void **state)
 {
     struct node_fixture *f = *state;
@@ -189,6 +275,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         node_test(test_every_route_asks_for_its_scope),
+        node_test(test_the_socket_needs_no_token_for_any_route),
+        node_test(test_every_kind_of_job_asks_for_its_scope),
         node_test(test_a_token_counts_from_when_it_is_made),
         node_test(test_other_machines_need_tokens_and_tls),
     };
