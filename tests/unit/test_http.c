@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/core/buf.h"
 #include "base/core/error.h"
 #include "base/core/macros.h"
 #include "base/os/clock.h"
@@ -795,6 +796,33 @@ static void test_headers_have_a_limit(void **state)
     free(headers);
 }
 
+static struct http_reply ask_with_headers(struct fixture *f, size_t count)
+{
+    struct pawl__buf headers = BUF_INIT(1 << 20);
+
+    for (size_t i = 0; i < count; i++) {
+        pawl__buf_add_text(&headers, "a: b\r\n");
+    }
+    pawl__buf_add_char(&headers, '\0');
+    struct http_reply reply = http_ask(f->address, "GET /echo/x", headers.data, NULL);
+    pawl__buf_done(&headers);
+    return reply;
+}
+
+static void test_many_short_headers_fit_the_limit(void **state)
+{
+    struct fixture *f = *state;
+
+    start(f); /* 32 KiB: 26 bytes of it for each of these */
+    struct http_reply reply = ask_with_headers(f, 1000);
+    assert_int_equal(reply.code, 200);
+    http_reply_done(&reply);
+    reply = ask_with_headers(f, 1300);
+    assert_int_equal(reply.code, 431);
+    assert_non_null(strstr(reply.body, "HEADERS_TOO_LARGE"));
+    http_reply_done(&reply);
+}
+
 static void stop_and_open(void *context)
 {
     struct fixture *f = context;
@@ -1002,6 +1030,7 @@ int main(void)
         HTTP_TEST(test_a_slow_request_is_cut_off),
         HTTP_TEST(test_an_idle_connection_is_ended),
         HTTP_TEST(test_headers_have_a_limit),
+        HTTP_TEST(test_many_short_headers_fit_the_limit),
         HTTP_TEST(test_stopping_waits_for_what_has_begun),
         HTTP_TEST(test_stopping_gives_up_what_is_kept_for_too_long),
         HTTP_TEST(test_an_address_in_use_is_named),

@@ -99,18 +99,25 @@ static bool admit_singles(struct pawl__http_request *request)
     return status == PAWL_OK;
 }
 
-/* Our own limit, which is below that of MHD. */
+enum { HEADER_BYTES = 20 }; /* that each header counts beside its own */
+
+/* Our own limit, which is below that of MHD: it needs some 80 bytes for each header, however short. */
 static bool admit_size(struct pawl__http_request *request)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    int headers = MHD_get_connection_values(request->connection, MHD_HEADER_KIND, NULL, NULL);
     size_t most = request->http->options.header_bytes_max;
-    char detail[64];
+    char detail[96];
 
-    if (info == NULL || info->header_size <= most) {
+    if (info == NULL || info->header_size + (size_t)MAX(headers, 0) * HEADER_BYTES <= most) {
         return true;
     }
-    (void)snprintf(detail, sizeof(detail), "the limit is %zu bytes", most);
+    (void)snprintf(detail,
+                   sizeof(detail),
+                   "the limit is %zu bytes; each header counts %d more",
+                   most,
+                   HEADER_BYTES);
     request->ends = true;
     pawl__http_refuse(request, &pawl__http_headers_too_large, detail);
     return false;

@@ -368,12 +368,13 @@ static enum MHD_Result on_connect(void *context, const struct sockaddr *address,
 
 /* --- starting --- */
 
-/* MHD has twice the memory of our own limit on headers, so that ours is met first and answered by us. */
+/* MHD has four times the memory of our own limit on headers, so that ours is met first and answered by us. It zeroes
+ * all of it after each request: more would cost every one of them. */
 static pawl_status start_daemon(struct pawl__http *http, int fd, pawl_error *reterr)
 {
     const struct pawl__http_options *options = &http->options;
     unsigned idle_s = (options->idle_ms_max + 999) / 1000;
-    size_t memory = 2 * MAX(options->header_bytes_max, CONNECTION_BYTES_MIN);
+    size_t memory = 4 * MAX(options->header_bytes_max, CONNECTION_BYTES_MIN);
     bool is_tls = options->tls_certificate != NULL;
     struct MHD_OptionItem tls[] = {
         { MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)options->tls_certificate },
