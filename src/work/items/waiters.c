@@ -42,7 +42,8 @@ struct work_waiter {
     struct work_queue *queue;
     struct work_waiter *next; /* among all */
     struct work_waiter *before;
-    struct work_waiter *chosen; /* the next one that is sent or answered together with this one */
+    struct work_waiter *chosen; /* the next one that is sent together with this one; the sender's */
+    struct work_waiter *ended;  /* the next one that the thread answers */
     pawl_work_claim_done done;
     void *context;
     int64_t deadline_ns;
@@ -427,7 +428,7 @@ static int64_t ends_at_ns(const struct work_waiters *waiters, const struct work_
                                         : MIN(late_ns, waiters->interrupted_ns + INTERRUPTED_NS);
 }
 
-/* Unlinks claims whose time is over; they are linked by `chosen`. */
+/* Unlinks claims whose time is over; they are linked by `ended`. */
 static struct work_waiter *end_late_locked(struct work_waiters *waiters, int64_t at_ns)
     REQUIRES_LOCK(waiters->lock)
 {
@@ -442,9 +443,9 @@ static struct work_waiter *end_late_locked(struct work_waiters *waiters, int64_t
         next = waiter->next;
         if (ends_at_ns(waiters, waiter) <= at_ns || (!waiter->asking && is_over(waiter, at_ns))) {
             unlink_locked(waiters, waiter);
-            waiter->chosen = NULL;
+            waiter->ended = NULL;
             *end = waiter;
-            end = &waiter->chosen;
+            end = &waiter->ended;
         } else {
             waiters->sleeps_until_ns = MIN(waiters->sleeps_until_ns, ends_at_ns(waiters, waiter));
         }
@@ -490,7 +491,7 @@ static void answer_late(struct work_waiters *waiters, struct work_waiter *ended)
         struct work_waiter *waiter = ended;
         pawl_error why = why_it_ends(waiters, waiter);
 
-        ended = waiter->chosen;
+        ended = waiter->ended;
         answer(waiter, NULL, &why);
     }
 }
