@@ -271,8 +271,9 @@ typedef void (*pawl_work_claim_done)(void *context,
                                      const pawl_error *outcome);
 
 /* pawl_work_claim without a thread that waits: thousands of claims may wait at a time, each for about a kilobyte.
- * PAWL_OK: `done` is called exactly once, by the time wait_ms has passed; 5 seconds later with TIMEOUT if the store hangs
- * then, and whatever it still leases is released. Of claims that wait for the same types and task, the oldest gets
+ * PAWL_OK: `done` is called exactly once, by the time wait_ms has passed. If the store hangs then, it is called 5 seconds
+ * later with TIMEOUT, and whatever the store still leases is released; without wait_ms it is called when the store
+ * returns. Of claims that wait for the same types and task, the oldest gets
  * the first item. BUSY: 65,536 wait already. claim_ahead does not count here: such a claim neither prefetches nor gets
  * prefetched items. pawl_work_close and pawl_work_cancel_waits end the wait with CANCELLED. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_claim_async(pawl_work *work,

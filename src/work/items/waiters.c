@@ -416,10 +416,12 @@ static void send(struct work_waiter *chosen)
 
 /* --- the thread --- */
 
-/* When the wait is over: of one that the store is carrying out, later. */
+/* When the wait is over: of one that the store is carrying out, later. One that does not wait for items waits for the
+ * store, whose own waits have bounds. */
 static int64_t ends_at_ns(const struct work_waiters *waiters, const struct work_waiter *waiter)
 {
-    int64_t late_ns = waiter->deadline_ns + waiters->late_ns;
+    int64_t late_ns =
+        waiter->claiming.claim.wait_ms == 0 ? INT64_MAX : waiter->deadline_ns + waiters->late_ns;
 
     if (!waiter->asking) {
         return waiter->deadline_ns;
