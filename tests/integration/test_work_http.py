@@ -167,21 +167,28 @@ def test_long_poll():
     assert node.end()[0] == 0
 
 
+def taken(node):
+    """Connections that the node has accepted and read from."""
+    with open("/proc/net/tcp", encoding="ascii") as file:
+        rows = [line.split() for line in file.readlines()[1:]]
+    return sum(row[1].endswith(f":{node.port:04X}") and row[3] == "01" and row[4].endswith(":00000000") and row[9] != "0"
+               for row in rows)
+
+
 def test_stop():
     node = Node(Store())
     node.good("POST", "tasks", {"task_id": "t"})
-    waits = [waiting(node) for _ in range(3)]
-    began = time.monotonic()
-    while time.monotonic() < began + WAIT_S:  # until they have arrived
-        with open(f"/proc/{node.process.pid}/task/{node.process.pid}/status", encoding="ascii"):
-            names = [open(f"/proc/{node.process.pid}/task/{thread}/comm", encoding="ascii").read().strip()
-                     for thread in os.listdir(f"/proc/{node.process.pid}/task")]
-        if names.count("pawl-work-wait") == 3:
-            break
+    waits = [node.connect() for _ in range(3)]
+    for wait in waits:
+        wait.request("POST", "/v1/work/claims", json.dumps({"holder": "ada", "wait": "50s"}),
+                     {"Content-Type": "application/json"})
+    deadline = time.monotonic() + WAIT_S
+    while taken(node) < len(waits) and time.monotonic() < deadline:
+        pass
     code, _, err = node.end()
-    for thread, answer in waits:
-        thread.join(WAIT_S)
-        assert answer and answer[0][0] == 503 and answer[0][1]["code"] == "STOPPING", answer
+    for wait in waits:
+        answer = wait.getresponse()
+        assert answer.status == 503 and json.loads(answer.read())["code"] == "STOPPING", answer.read()
     assert code == 0, err
 
 
