@@ -364,6 +364,23 @@ static void test_every_flipped_or_missing_byte_is_noticed(void **state)
     assert_int_equal(pawl__crc32c(pawl_view_of("123456789")), 0xE3069283); /* the standard check */
 }
 
+static void test_the_checksum_is_the_same_with_and_without_the_instruction(void **state)
+{
+    char bytes[64];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        bytes[i] = (char)(i * 37);
+    }
+    for (size_t from = 0; from < 8; from++) {
+        for (size_t len = 0; from + len <= sizeof(bytes); len++) {
+            pawl_view part = { &bytes[from], len };
+            assert_int_equal(pawl__crc32c(part), pawl__crc32c_by_table(part));
+        }
+    }
+    assert_int_equal(pawl__crc32c_by_table(pawl_view_of("123456789")), 0xE3069283);
+}
+
 /* Encodes whatever the cursor says, also what no cursor could say. */
 static void assert_nonsense(struct fixture *f, struct pawl__cursor *cursor)
 {
@@ -432,6 +449,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_at_the_limit_of_holes_the_watermark_waits, setup, teardown),
         cmocka_unit_test(test_it_agrees_with_a_list_of_every_number),
+        cmocka_unit_test(test_the_checksum_is_the_same_with_and_without_the_instruction),
         cmocka_unit_test_setup_teardown(
             test_every_flipped_or_missing_byte_is_noticed, setup, teardown),
         cmocka_unit_test_setup_teardown(

@@ -7,4 +7,7 @@
 
 uint32_t pawl__crc32c(pawl_view bytes);
 
+/* The same without the processor's instruction for it. For the test that compares the two. */
+uint32_t pawl__crc32c_by_table(pawl_view bytes);
+
 #endif
