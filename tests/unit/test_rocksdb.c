@@ -417,6 +417,47 @@ static void test_flush_and_compaction_keep_what_is_there(void **state)
     assert_string_equal(keys_of(f, NULL, everything), "aef|fea");
 }
 
+static void test_an_unsynced_write_is_there_and_survives_a_close(void **state)
+{
+    struct fixture *f = *state;
+    AUTO(pawl__rocks_batch_free_p) struct pawl__rocks_batch *batch = NULL;
+
+    assert_ok(pawl__rocks_batch_new(f->db, &batch, &f->error), &f->error);
+    pawl__rocks_put(batch, EVENTS, text("a"), text("1"));
+    assert_ok(pawl__rocks_write_unsynced(f->db, batch, &f->error), &f->error);
+    assert_value(f, EVENTS, "a", "1");
+    pawl__rocks_put(batch, EVENTS, text("b"), text("2")); /* the batch was emptied */
+    assert_ok(pawl__rocks_write_unsynced(f->db, batch, &f->error), &f->error);
+    pawl__rocks_batch_free(STEAL(batch));
+    reopen(f);
+    assert_string_equal(keys_of(f, NULL, everything), "ab|ba");
+}
+
+static void put_file(struct fixture *f, const char *keys)
+{
+    char first[2] = { keys[0], '\0' };
+    char until[2] = { (char)(keys[strlen(keys) - 1] + 1), '\0' };
+    struct pawl__rocks_range range = { text(first), text(until) };
+
+    put_keys(f, EVENTS, keys);
+    assert_ok(pawl__rocks_flush(f->db, &f->error), &f->error);
+    assert_ok(pawl__rocks_compact(f->db, EVENTS, range, &f->error), &f->error);
+}
+
+static void test_dropping_files_takes_only_those_that_lie_within(void **state)
+{
+    struct fixture *f = *state;
+
+    put_file(f, "abc");
+    put_file(f, "def");
+    put_file(f, "ghi");
+    assert_ok(pawl__rocks_drop_files(f->db, EVENTS, text("a"), text("e"), &f->error), &f->error);
+    assert_string_equal(keys_of(f, NULL, everything), "defghi|ihgfed");
+    assert_ok(pawl__rocks_drop_files(f->db, EVENTS, text("b"), text("f"), &f->error), &f->error);
+    reopen(f);
+    assert_string_equal(keys_of(f, NULL, everything), "ghi|ihg");
+}
+
 static uint64_t file_bytes(struct fixture *f, size_t family)
 {
     uint64_t bytes = 0;
@@ -843,6 +884,8 @@ int main(void)
         TEST(test_options_out_of_range_are_refused),
         TEST(test_properties_count_and_unknown_ones_are_not_found),
         TEST(test_flush_and_compaction_keep_what_is_there),
+        TEST(test_an_unsynced_write_is_there_and_survives_a_close),
+        TEST(test_dropping_files_takes_only_those_that_lie_within),
         TEST(test_a_sure_family_has_no_filter_and_finds_the_same),
         TEST(test_a_checkpoint_opens_as_a_store_of_its_own),
         TEST(test_long_values_go_to_blob_files_when_asked),

@@ -128,6 +128,24 @@ pawl_status pawl__rocks_compact(struct pawl__rocks *db,
     return PAWL_OK;
 }
 
+pawl_status pawl__rocks_drop_files(
+    struct pawl__rocks *db, size_t family, pawl_view first, pawl_view last, pawl_error *reterr)
+{
+    char *text = NULL;
+
+    REQUIRE(family < db->family_count);
+    REQUIRE(first.len > 0 && last.len > 0); /* NULL would be "no bound": everything */
+    TRY(may_write(db, reterr));
+    FAILPOINT("rocksdb.drop.before", reterr);
+    rocksdb_delete_file_in_range_cf(
+        db->native, db->families[family], first.data, first.len, last.data, last.len, &text);
+    if (text != NULL) {
+        return pawl__rocks_poison(db, text, reterr);
+    }
+    FAILPOINT("rocksdb.drop.after", reterr);
+    return PAWL_OK;
+}
+
 static pawl_status checkpoint_to(struct pawl__rocks *db, const char *dir, pawl_error *reterr)
 {
     char *text = NULL;

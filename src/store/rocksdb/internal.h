@@ -51,6 +51,7 @@ struct pawl__rocks {
     uint64_t absent_families; /* bit by index: "default" stands in, which is always empty */
     rocksdb_column_family_handle_t *default_family; /* NULL when the caller listed it */
     rocksdb_writeoptions_t *write_options;
+    rocksdb_writeoptions_t *unsynced_options;
     rocksdb_readoptions_t *read_options; /* of the latest state; never changed after open */
 
     struct rocks_space space;

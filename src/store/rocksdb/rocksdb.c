@@ -247,6 +247,9 @@ static rocksdb_options_t *make_options(struct pawl__rocks *db,
     if (options->blob_bytes_min > 0) {
         rocksdb_options_set_enable_blob_files(native, 1);
         rocksdb_options_set_min_blob_size(native, options->blob_bytes_min);
+        if (options->blob_file_bytes > 0) {
+            rocksdb_options_set_blob_file_size(native, options->blob_file_bytes);
+        }
         rocksdb_options_set_enable_blob_gc(native, 1);
         rocksdb_options_set_blob_compression_type(
             native, options->no_compression ? rocksdb_no_compression : rocksdb_snappy_compression);
@@ -393,6 +396,7 @@ static pawl_status open_checked(struct pawl__rocks *db,
     db->read_options = rocksdb_readoptions_create();
     db->write_options = rocksdb_writeoptions_create();
     rocksdb_writeoptions_set_sync(db->write_options, !options->unsafe_no_sync);
+    db->unsynced_options = rocksdb_writeoptions_create();
     pawl__rocks_memory_join(db);
     return PAWL_OK;
 }
@@ -513,6 +517,7 @@ void pawl__rocks_close(struct pawl__rocks *db)
     }
     if (db->write_options != NULL) {
         rocksdb_writeoptions_destroy(db->write_options);
+        rocksdb_writeoptions_destroy(db->unsynced_options);
     }
     if (db->read_options != NULL) {
         rocksdb_readoptions_destroy(db->read_options);

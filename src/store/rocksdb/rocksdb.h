@@ -17,7 +17,7 @@
  *   Recovery    A torn end of the log is a crash and is cut. Damage before it (a flipped bit) is
  *               PAWL_CORRUPT at open: the engine's default would drop all that follows, silently.
  *
- * Failpoints: rocksdb.{write,flush,checkpoint}.{before,after}. */
+ * Failpoints: rocksdb.{write,flush,drop,checkpoint}.{before,after}. */
 #ifndef PAWL_STORE_ROCKSDB_ROCKSDB_H
 #define PAWL_STORE_ROCKSDB_ROCKSDB_H
 
@@ -46,10 +46,11 @@ struct pawl__rocks_options {
         later_families; /* bit by index: an older version made stores without it. It is empty for
                               * one that only reads, and made by one that writes */
 
-    size_t memtable_bytes;   /* a family; 0: 16 MiB, less with little memory */
-    int background_jobs;     /* flushes and compactions; 0: 2 */
-    size_t blob_bytes_min;   /* values from this size on live in blob files; 0: none do */
-    uint64_t free_space_min; /* no default: that is the setting's */
+    size_t memtable_bytes;    /* a family; 0: 16 MiB, less with little memory */
+    int background_jobs;      /* flushes and compactions; 0: 2 */
+    size_t blob_bytes_min;    /* values from this size on live in blob files; 0: none do */
+    uint64_t blob_file_bytes; /* of one blob file; 0: 256 MiB */
+    uint64_t free_space_min;  /* no default: that is the setting's */
     bool read_only;      /* it must be there, and a full disk is no hindrance; writes are DENIED */
     bool no_compression; /* snappy otherwise */
     bool unsafe_no_sync; /* a power cut loses what was acknowledged: control of its own test */
@@ -104,6 +105,12 @@ void pawl__rocks_delete_range(struct pawl__rocks_batch *batch,
 PAWL_MUST_USE pawl_status pawl__rocks_write(struct pawl__rocks *db,
                                             struct pawl__rocks_batch *batch,
                                             pawl_error *reterr);
+
+/* The same without waiting for the disk. It survives kill -9. A power cut may lose it, with every write
+ * after it: the next pawl__rocks_write makes it durable too. */
+PAWL_MUST_USE pawl_status pawl__rocks_write_unsynced(struct pawl__rocks *db,
+                                                     struct pawl__rocks_batch *batch,
+                                                     pawl_error *reterr);
 
 /* What the store was at one moment. Held long, it keeps compaction from dropping old entries. */
 PAWL_MUST_USE pawl_status pawl__rocks_snapshot_open(struct pawl__rocks *db,
@@ -205,6 +212,13 @@ PAWL_MUST_USE pawl_status pawl__rocks_compact(struct pawl__rocks *db,
                                               size_t family,
                                               struct pawl__rocks_range range,
                                               pawl_error *reterr);
+
+/* Removes the files that hold nothing but keys from `first` to `last`, both included, without reading them; keys in
+ * other files stay. At once and for good, also for an open snapshot (iterators keep their files). Do it before
+ * delete_range of the same keys: a dropped file takes its range deletions along, and would bring back what they
+ * hide. */
+PAWL_MUST_USE pawl_status pawl__rocks_drop_files(
+    struct pawl__rocks *db, size_t family, pawl_view first, pawl_view last, pawl_error *reterr);
 
 /* A numeric property of a family, "rocksdb.estimate-num-keys"; NOT_FOUND when there is none of that
  * name. For metrics. */

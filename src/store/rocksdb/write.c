@@ -185,9 +185,10 @@ pawl_status pawl__rocks_poison(struct pawl__rocks *db, char *text, pawl_error *r
     return PAWL_IO;
 }
 
-pawl_status pawl__rocks_write(struct pawl__rocks *db,
-                              struct pawl__rocks_batch *batch,
-                              pawl_error *reterr)
+static pawl_status write_batch(struct pawl__rocks *db,
+                               struct pawl__rocks_batch *batch,
+                               const rocksdb_writeoptions_t *options,
+                               pawl_error *reterr)
 {
     char *text = NULL;
 
@@ -201,7 +202,7 @@ pawl_status pawl__rocks_write(struct pawl__rocks *db,
     }
     TRY(pawl__rocks_reserve(db, batch->bytes, !batch->has_puts, reterr));
     FAILPOINT("rocksdb.write.before", reterr);
-    rocksdb_write(db->native, db->write_options, batch->native, &text);
+    rocksdb_write(db->native, options, batch->native, &text);
     if (text != NULL) {
         return pawl__rocks_poison(db, text, reterr);
     }
@@ -209,4 +210,18 @@ pawl_status pawl__rocks_write(struct pawl__rocks *db,
     pawl__rocks_batch_clear(batch);
     FAILPOINT("rocksdb.write.after", reterr);
     return PAWL_OK;
+}
+
+pawl_status pawl__rocks_write(struct pawl__rocks *db,
+                              struct pawl__rocks_batch *batch,
+                              pawl_error *reterr)
+{
+    return write_batch(db, batch, db->write_options, reterr);
+}
+
+pawl_status pawl__rocks_write_unsynced(struct pawl__rocks *db,
+                                       struct pawl__rocks_batch *batch,
+                                       pawl_error *reterr)
+{
+    return write_batch(db, batch, db->unsynced_options, reterr);
 }
