@@ -46,7 +46,7 @@ struct delivery_wal_stats {
         cleaned; /* up to here clean_up has forgotten entries; lost with it or not at all */
     uint64_t entries[DELIVERY_STATE_COUNT];
     uint64_t bytes[DELIVERY_STATE_COUNT];
-    uint64_t index_entries;
+    uint64_t index_entries; /* about: a store may estimate it */
     uint64_t index_bytes;
 };
 

@@ -116,6 +116,20 @@ static struct delivery_hit find_entry(const struct delivery_memory_wal *wal,
     return (struct delivery_hit){ .found = false };
 }
 
+static struct delivery_hit look_up_one(const struct delivery_memory_wal *wal,
+                                       const struct delivery_hash *key)
+{
+    const struct delivery_slot *slot = pawl__delivery_table_find(&wal->index, key);
+    struct delivery_hit hit = { .found = false };
+
+    if (slot == NULL || slot->a < wal->meta.epoch) {
+        hit = find_entry(wal, key);
+    }
+    return slot == NULL || hit.found
+               ? hit
+               : (struct delivery_hit){ true, slot->a, slot->b, slot->payload_hash };
+}
+
 static pawl_status lookup(struct delivery_wal *base,
                           const struct delivery_key *keys,
                           size_t count,
@@ -124,11 +138,7 @@ static pawl_status lookup(struct delivery_wal *base,
 {
     (void)reterr;
     for (size_t i = 0; i < count; i++) {
-        struct delivery_memory_wal *wal = as_memory(base);
-        const struct delivery_slot *slot = pawl__delivery_table_find(&wal->index, &keys[i].key);
-        ret_hits[i] = slot == NULL || slot->a < wal->meta.epoch
-                          ? find_entry(wal, &keys[i].key)
-                          : (struct delivery_hit){ true, slot->a, slot->b, slot->payload_hash };
+        ret_hits[i] = look_up_one(as_memory(base), &keys[i].key);
     }
     return PAWL_OK;
 }
