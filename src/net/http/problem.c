@@ -114,12 +114,25 @@ const struct pawl__http_problem pawl__http_no_answer = {
 };
 
 static const struct pawl__http_problem *const only_http[] = {
-    &pawl__http_no_token,           &pawl__http_wrong_scope,     &pawl__http_wrong_origin,
-    &pawl__http_method_not_allowed, &pawl__http_lease_lost,      &pawl__http_length_required,
-    &pawl__http_too_large,          &pawl__http_target_too_long, &pawl__http_media_type,
-    &pawl__http_wrong_host,         &pawl__http_key_reused,      &pawl__http_headers_too_large,
-    &pawl__http_not_open,           &pawl__http_opening,         &pawl__http_not_open_yet,
-    &pawl__http_stopping,           &pawl__http_interrupted,     &pawl__http_no_answer,
+    &pawl__http_no_token,
+    &pawl__http_wrong_scope,
+    &pawl__http_wrong_origin,
+    &pawl__http_method_not_allowed,
+    &pawl__http_lease_lost,
+    &pawl__http_length_required,
+    &pawl__http_too_large,
+    &pawl__http_target_too_long,
+    &pawl__http_media_type,
+    &pawl__http_wrong_host,
+    &pawl__http_gone,
+    &pawl__http_key_reused,
+    &pawl__http_headers_too_large,
+    &pawl__http_not_open,
+    &pawl__http_opening,
+    &pawl__http_not_open_yet,
+    &pawl__http_stopping,
+    &pawl__http_interrupted,
+    &pawl__http_no_answer,
 };
 
 const struct pawl__http_problem *pawl__http_problem_at(size_t index)
