@@ -1,0 +1,395 @@
+/* Delivery where time and order matter, as traces. */
+#include "lib/check.h"
+
+#include <inttypes.h>
+
+#include "delivery/core/breaker.h"
+#include "delivery/core/running.h"
+#include "delivery/core/stream.h"
+#include "lib/trace.h"
+
+/* --- the breaker and the running clock --- */
+
+static void test_the_breaker_waits_longer_each_time_and_closes_on_success(void **state)
+{
+    const struct pawl__backoff backoff = { 8 * NS_PER_S, 16 * NS_PER_S };
+    struct delivery_breaker breaker = { 0 };
+    struct trace trace = trace_start();
+
+    (void)state;
+    for (int64_t s = 0; s <= 20; s++) {
+        trace_at(&trace, s);
+        if (!pawl__delivery_breaker_allows(&breaker, trace_now_ns(&trace))) {
+            continue;
+        }
+        if (s < 12) {
+            pawl__delivery_breaker_outage(&breaker, &backoff, trace_now_ns(&trace), 0);
+            trace_add(&trace, "tried, outage");
+        } else {
+            pawl__delivery_breaker_success(&breaker);
+            trace_add(&trace, "tried, ok");
+        }
+    }
+    assert_trace(&trace,
+                 "[  0] tried, outage\n"
+                 "[  4] tried, outage\n"
+                 "[ 12] tried, ok\n"
+                 "[ 13] tried, ok\n"
+                 "[ 14] tried, ok\n"
+                 "[ 15] tried, ok\n"
+                 "[ 16] tried, ok\n"
+                 "[ 17] tried, ok\n"
+                 "[ 18] tried, ok\n"
+                 "[ 19] tried, ok\n"
+                 "[ 20] tried, ok\n");
+    assert_false(pawl__delivery_breaker_is_open(&breaker));
+    trace_done(&trace);
+}
+
+static void add_running(struct trace *trace, const struct delivery_running *running)
+{
+    trace_add(trace,
+              "has run %" PRId64 " s",
+              pawl__delivery_running_ns(running, trace_now_ns(trace)) / NS_PER_S);
+}
+
+static void test_only_time_in_which_events_could_be_tried_counts(void **state)
+{
+    struct trace trace = trace_start();
+    struct delivery_running running =
+        pawl__delivery_running_start(100 * NS_PER_S, trace_now_ns(&trace));
+
+    (void)state;
+    trace_at(&trace, 10);
+    add_running(&trace, &running);
+    pawl__delivery_running_stop(&running, trace_now_ns(&trace)); /* an outage */
+    trace_at(&trace, 500);
+    pawl__delivery_running_stop(&running, trace_now_ns(&trace));
+    add_running(&trace, &running);
+    pawl__delivery_running_resume(&running, trace_now_ns(&trace));
+    trace_at(&trace, 505);
+    pawl__clock_step_wall(&trace.clock, 3600 * US_PER_S);
+    add_running(&trace, &running);
+    running = pawl__delivery_running_start(running.total_ns + 5 * NS_PER_S, 0); /* another boot */
+    trace_at(&trace, 510);
+    trace_add(
+        &trace, "has run %" PRId64 " s", pawl__delivery_running_ns(&running, NS_PER_S) / NS_PER_S);
+    assert_trace(&trace,
+                 "[ 10] has run 110 s\n"
+                 "[500] has run 110 s\n"
+                 "[505] has run 115 s\n"
+                 "[510] has run 116 s\n");
+    trace_done(&trace);
+}
+
+/* --- the position --- */
+
+struct walk {
+    struct trace trace;
+    struct delivery_position position;
+    struct delivery_losses losses;
+    struct delivery_stream_state stream;
+    pawl_error error;
+};
+
+static struct walk walk_start(void)
+{
+    struct walk walk = {
+        .trace = trace_start(),
+        .position = DELIVERY_POSITION_INIT,
+        .stream = { .created_ns = 1, .first = 1, .consumer_found = true },
+        .error = PAWL_ERROR_INIT,
+    };
+    struct delivery_place start = { 1, 0, 0 };
+
+    assert_ok(pawl__delivery_position_start(&walk.position, &start, &walk.error), &walk.error);
+    return walk;
+}
+
+static void walk_done(struct walk *walk)
+{
+    trace_done(&walk->trace);
+    pawl__delivery_position_done(&walk->position);
+    pawl__delivery_losses_done(&walk->losses);
+}
+
+static struct delivery_place at(uint64_t sequence)
+{
+    return (struct delivery_place){ 1, sequence, (int64_t)sequence * 10 };
+}
+
+static void append(struct walk *walk, delivery_lsn lsn, uint64_t sequence)
+{
+    struct delivery_place place = at(sequence);
+
+    assert_ok(pawl__delivery_position_appended(&walk->position, lsn, &place, &walk->error),
+              &walk->error);
+    trace_add(&walk->trace,
+              "LSN %" PRIu64 " from %" PRIu64 " -> floor %" PRIu64,
+              lsn,
+              sequence,
+              pawl__delivery_position_floor(&walk->position));
+}
+
+static void show_applied(struct walk *walk, delivery_lsn applied)
+{
+    struct delivery_place place = pawl__delivery_position_applied(&walk->position, applied);
+
+    trace_add(&walk->trace,
+              "applied %" PRIu64 " -> place %" PRIu64 " stored %" PRId64,
+              applied,
+              place.sequence,
+              place.stored_ns);
+}
+
+static void test_the_cursor_row_stays_below_everything_that_is_open(void **state)
+{
+    struct walk walk = walk_start();
+    struct delivery_place third = at(3);
+
+    (void)state;
+    append(&walk, 1, 1);
+    append(&walk, 2, 2);
+    append(&walk, 3, 4); /* 3 was lost on the way */
+    append(&walk, 4, 5);
+    show_applied(&walk, 4);
+    append(&walk, 5, 3);
+    show_applied(&walk, 4); /* 3 is in the WAL, and not applied: its stretch of LSNs began at 1 */
+    show_applied(&walk, 5);
+    pawl__delivery_position_exception(&walk.position, &third);
+    show_applied(&walk, 5);
+    pawl__delivery_position_exceptions(&walk.position, NULL, 0);
+    show_applied(&walk, 5);
+    assert_trace(&walk.trace,
+                 "[  0] LSN 1 from 1 -> floor 1\n"
+                 "[  0] LSN 2 from 2 -> floor 2\n"
+                 "[  0] LSN 3 from 4 -> floor 2\n"
+                 "[  0] LSN 4 from 5 -> floor 2\n"
+                 "[  0] applied 4 -> place 2 stored 20\n"
+                 "[  0] LSN 5 from 3 -> floor 5\n"
+                 "[  0] applied 4 -> place 0 stored 0\n"
+                 "[  0] applied 5 -> place 5 stored 50\n"
+                 "[  0] applied 5 -> place 2 stored 20\n"
+                 "[  0] applied 5 -> place 5 stored 50\n");
+    walk_done(&walk);
+}
+
+static void test_a_duplicate_of_an_exception_keeps_its_place_open(void **state)
+{
+    struct walk walk = walk_start();
+    struct delivery_place first = at(1);
+    struct delivery_place repeated = at(3);
+    struct delivery_exception exception = { .lsn = 1, .sequence = 9 };
+
+    (void)state;
+    append(&walk, 1, 1);
+    append(&walk, 2, 2);
+    pawl__delivery_position_exception(&walk.position, &first);
+    assert_ok(pawl__delivery_position_duplicate(&walk.position, 1, &repeated, &walk.error),
+              &walk.error);
+    pawl__delivery_position_exceptions(&walk.position, &exception, 1);
+    show_applied(&walk, 2);
+    pawl__delivery_position_exceptions(&walk.position, NULL, 0);
+    show_applied(&walk, 2);
+    assert_trace(&walk.trace,
+                 "[  0] LSN 1 from 1 -> floor 1\n"
+                 "[  0] LSN 2 from 2 -> floor 2\n"
+                 "[  0] applied 2 -> place 2 stored 20\n"
+                 "[  0] applied 2 -> place 3 stored 30\n");
+    walk_done(&walk);
+}
+
+static void test_the_wal_keeps_what_a_checkpoint_or_the_floor_does_not_cover(void **state)
+{
+    struct walk walk = walk_start();
+
+    (void)state;
+    append(&walk, 1, 1);
+    append(&walk, 2, 3);
+    assert_int_equal(pawl__delivery_position_clean_to(&walk.position, 1, 1), 0);
+    assert_int_equal(pawl__delivery_position_clean_to(&walk.position, 2, 1),
+                     0); /* 3 is above the floor */
+    append(&walk, 3, 2);
+    assert_int_equal(pawl__delivery_position_clean_to(&walk.position, 3, 3), 3);
+    walk_done(&walk);
+}
+
+/* --- the stream's truth --- */
+
+static enum delivery_truth ask(struct walk *walk)
+{
+    size_t count = walk->position.anchor_count;
+    const struct delivery_place *anchor = count == 0 ? NULL : &walk->position.anchors[count - 1];
+
+    return pawl__delivery_truth(&walk->position, anchor, &walk->stream);
+}
+
+static void follow(struct walk *walk, uint64_t common)
+{
+    enum delivery_truth truth = ask(walk);
+
+    walk->losses.count = 0;
+    assert_ok(
+        pawl__delivery_follow(
+            &walk->position, truth, common, &walk->stream, false, &walk->losses, &walk->error),
+        &walk->error);
+    trace_add(&walk->trace,
+              "truth %d -> floor %" PRIu64,
+              (int)truth,
+              pawl__delivery_position_floor(&walk->position));
+    for (size_t i = 0; i < walk->losses.count; i++) {
+        const struct delivery_loss *loss = &walk->losses.items[i];
+        trace_add(&walk->trace,
+                  "lost %" PRIu64 "-%" PRId64 " of %" PRId64 ": %s",
+                  loss->from,
+                  (int64_t)loss->to,
+                  loss->created_ns,
+                  pawl__delivery_loss_reason_name(loss->reason));
+    }
+}
+
+static void test_a_purge_loses_exactly_what_was_not_seen(void **state)
+{
+    struct walk walk = walk_start();
+
+    (void)state;
+    append(&walk, 1, 1);
+    append(&walk, 2, 4);
+    walk.stream.last = 8;
+    walk.stream.first = 7;
+    walk.stream.probe_found = false; /* 4 is purged, too */
+    follow(&walk, 0);
+    walk.stream.first = 9;
+    follow(&walk, 0);
+    assert_trace(&walk.trace,
+                 "[  0] LSN 1 from 1 -> floor 1\n"
+                 "[  0] LSN 2 from 4 -> floor 1\n"
+                 "[  0] truth 0 -> floor 6\n"
+                 "[  0] lost 2-3 of 1: retention\n"
+                 "[  0] lost 5-6 of 1: retention\n"
+                 "[  0] truth 0 -> floor 8\n"
+                 "[  0] lost 7-8 of 1: purged\n");
+    walk_done(&walk);
+}
+
+static void test_a_lost_tail_is_followed_down_to_what_is_still_the_same(void **state)
+{
+    struct walk walk = walk_start();
+
+    (void)state;
+    append(&walk, 1, 1);
+    append(&walk, 2, 2);
+    append(&walk, 3, 3);
+    walk.stream.last = 2;
+    follow(&walk, 2);
+    append(&walk, 4, 3); /* another message under the same sequence */
+    walk.stream.last = 9;
+    walk.stream.probe_found = true;
+    walk.stream.probe_stored_ns = 31; /* it grew again: 3 is not the 3 that we know */
+    follow(&walk, 1);
+    assert_true(
+        pawl__delivery_position_may_know(&walk.position, &(struct delivery_place){ 1, 3, 31 }));
+    assert_trace(&walk.trace,
+                 "[  0] LSN 1 from 1 -> floor 1\n"
+                 "[  0] LSN 2 from 2 -> floor 2\n"
+                 "[  0] LSN 3 from 3 -> floor 3\n"
+                 "[  0] truth 2 -> floor 2\n"
+                 "[  0] lost 4--1 of 1: rolled_back\n"
+                 "[  0] LSN 4 from 3 -> floor 3\n"
+                 "[  0] truth 2 -> floor 1\n"
+                 "[  0] lost 4--1 of 1: rolled_back\n");
+    walk_done(&walk);
+}
+
+static void test_a_recreated_stream_begins_anew(void **state)
+{
+    struct walk walk = walk_start();
+
+    (void)state;
+    append(&walk, 1, 1);
+    walk.stream = (struct delivery_stream_state){ .created_ns = 2, .first = 3, .last = 5 };
+    follow(&walk, 0);
+    assert_int_equal(walk.position.created_ns, 2);
+    assert_trace(&walk.trace,
+                 "[  0] LSN 1 from 1 -> floor 1\n"
+                 "[  0] truth 1 -> floor 2\n"
+                 "[  0] lost 2--1 of 1: recreated\n"
+                 "[  0] lost 1-2 of 2: retention\n");
+    walk_done(&walk);
+}
+
+static void test_a_consumer_is_kept_only_if_it_knows_no_more_than_we_do(void **state)
+{
+    struct walk walk = walk_start();
+
+    (void)state;
+    append(&walk, 1, 1);
+    append(&walk, 2, 2);
+    walk.stream.delivered = 2;
+    walk.stream.acked_to = 2;
+    assert_true(pawl__delivery_consumer_fits(&walk.position, &walk.stream));
+    walk.stream.delivered = 3;
+    assert_false(pawl__delivery_consumer_fits(&walk.position, &walk.stream));
+    append(&walk, 3, 4); /* 3 may be acknowledged, and not here */
+    walk.stream.delivered = 4;
+    assert_false(pawl__delivery_consumer_fits(&walk.position, &walk.stream));
+    walk.stream.acked_to = 4;
+    assert_ok(pawl__delivery_settle(&walk.position, &walk.stream, &walk.error), &walk.error);
+    assert_int_equal(pawl__delivery_position_floor(&walk.position), 4);
+    walk_done(&walk);
+}
+
+static void test_a_row_from_before_a_rollback_is_known_by_its_version(void **state)
+{
+    struct walk walk = walk_start();
+    struct delivery_cursor cursor = { .fence = 3, .version = 7, .stream = { 1, 9, 90 } };
+
+    (void)state;
+    append(&walk, 1, 1);
+    struct delivery_rewound rewound = pawl__delivery_rewind(&walk.position, 2, &cursor);
+    assert_int_equal(rewound.lsn, 1);
+    assert_int_equal(rewound.sequence, 1);
+    assert_true(pawl__delivery_is_rewound(&rewound, &cursor));
+    cursor.version = 8; /* may have been under way */
+    assert_true(pawl__delivery_is_rewound(&rewound, &cursor));
+    cursor.version = 9;
+    assert_false(pawl__delivery_is_rewound(&rewound, &cursor));
+    cursor = (struct delivery_cursor){ .fence = 4, .version = 1, .stream = { 1, 9, 90 } };
+    assert_false(pawl__delivery_is_rewound(&rewound, &cursor));
+    walk_done(&walk);
+}
+
+static void test_retention_that_comes_near_is_seen_in_time(void **state)
+{
+    struct delivery_stream_state stream = {
+        .first = 5, .last = 9, .oldest_age_ns = 75, .age_max_ns = 100
+    };
+
+    (void)state;
+    assert_int_equal(pawl__delivery_retention_left(&stream, 9), 100); /* all of it is read */
+    stream.age_max_ns = 100 * NS_PER_S;
+    stream.oldest_age_ns = 75 * NS_PER_S;
+    assert_int_equal(pawl__delivery_retention_left(&stream, 4), 24);
+    stream.oldest_age_ns = 200 * NS_PER_S;
+    assert_int_equal(pawl__delivery_retention_left(&stream, 4), 0);
+    stream.age_max_ns = 0;
+    assert_int_equal(pawl__delivery_retention_left(&stream, 4), 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_breaker_waits_longer_each_time_and_closes_on_success),
+        cmocka_unit_test(test_only_time_in_which_events_could_be_tried_counts),
+        cmocka_unit_test(test_the_cursor_row_stays_below_everything_that_is_open),
+        cmocka_unit_test(test_a_duplicate_of_an_exception_keeps_its_place_open),
+        cmocka_unit_test(test_the_wal_keeps_what_a_checkpoint_or_the_floor_does_not_cover),
+        cmocka_unit_test(test_a_purge_loses_exactly_what_was_not_seen),
+        cmocka_unit_test(test_a_lost_tail_is_followed_down_to_what_is_still_the_same),
+        cmocka_unit_test(test_a_recreated_stream_begins_anew),
+        cmocka_unit_test(test_a_consumer_is_kept_only_if_it_knows_no_more_than_we_do),
+        cmocka_unit_test(test_a_row_from_before_a_rollback_is_known_by_its_version),
+        cmocka_unit_test(test_retention_that_comes_near_is_seen_in_time),
+    };
+    return cmocka_run_group_tests_name("delivery_traces", tests, NULL, NULL);
+}
