@@ -268,8 +268,14 @@ static pawl_status find_firsts(struct rocksdb_wal *wal,
         lowest = MIN(lowest, firsts[i]);
     }
     raise_floors(wal, now, firsts);
-    *ret_first = lowest;
+    *ret_first = MIN(lowest, now->counters.appended.last + 1);
     return PAWL_OK;
+}
+
+/* Entries can be read and marked a moment before the append that wrote them has returned and is counted. */
+static uint64_t not_negative(uint64_t value)
+{
+    return value > (uint64_t)INT64_MAX ? 0 : value;
 }
 
 static void count_states(const struct wal_counters *counters, struct delivery_wal_stats *stats)
@@ -278,8 +284,10 @@ static void count_states(const struct wal_counters *counters, struct delivery_wa
         stats->entries[i] = counters->marked.entries[i];
         stats->bytes[i] = counters->marked.bytes[i];
     }
-    stats->entries[DELIVERY_PENDING] += counters->appended.entries;
-    stats->bytes[DELIVERY_PENDING] += counters->appended.bytes;
+    stats->entries[DELIVERY_PENDING] =
+        not_negative(stats->entries[DELIVERY_PENDING] + counters->appended.entries);
+    stats->bytes[DELIVERY_PENDING] =
+        not_negative(stats->bytes[DELIVERY_PENDING] + counters->appended.bytes);
     stats->entries[DELIVERY_CONFIRMED] -= counters->cleaned.entries;
     stats->bytes[DELIVERY_CONFIRMED] -= counters->cleaned.bytes;
 }
