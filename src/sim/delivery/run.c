@@ -204,7 +204,7 @@ static void happen(struct sim_delivery *sim, const struct sim_event *event)
         break;
     case WALL_STEPS:
         pawl__sim_step_wall(&sim->world,
-                            (pawl__sim_coin(&sim->world, 500) ? 1 : -1) * 3600 * US_PER_S);
+                            (pawl__sim_coin(&sim->world, 500) ? 3600 : -3600) * US_PER_S);
         break;
     case OUTAGE_BEGINS:
         sim->sink_is_out = true;
