@@ -136,6 +136,7 @@ static struct pawl__serve_call *new_call(struct pawl__http_request *request,
     call->request = request;
     call->route = route;
     call->of = bound->part;
+    call->bound = bound;
     call->part = *bound->state;
     call->parameters = (char *)call + head;
     call->body = (char *)call + head + parameters;
@@ -178,13 +179,11 @@ static pawl_status parse_parameters(struct pawl__serve_call *call, void *value, 
     pawl__record_start(record, value);
     for (size_t i = 0; i < record->count; i++) {
         const struct pawl__field *field = &record->fields[i];
-        const pawl_view *given = pawl__http_query(call->request, field->name);
-        pawl_view part;
+        bool in_path = call->bound->in_path[i];
+        pawl_view part =
+            in_path ? pawl__http_part(call->request, field->name) : (pawl_view){ NULL, 0 };
+        const pawl_view *given = in_path ? &part : pawl__http_query(call->request, field->name);
 
-        if (given == NULL && pawl__serve_is_in_path(call->route->pattern, field->name)) {
-            part = pawl__http_part(call->request, field->name);
-            given = &part;
-        }
         if (given != NULL) {
             TRY(pawl__record_read_text(field, *given, value, reterr));
         } else if ((field->flags & FIELD_REQUIRED) != 0) {
@@ -367,7 +366,9 @@ static void name_parameters(struct pawl__serve_bound *bound)
     size_t count = 0;
 
     for (size_t i = 0; record != NULL && i < record->count; i++) {
-        if (!pawl__serve_is_in_path(bound->route->pattern, record->fields[i].name)) {
+        REQUIRE(i < COUNT_OF(bound->in_path));
+        bound->in_path[i] = pawl__serve_is_in_path(bound->route->pattern, record->fields[i].name);
+        if (!bound->in_path[i]) {
             REQUIRE(count < HTTP_QUERY_MAX);
             bound->parameters[count++] = record->fields[i].name;
         }

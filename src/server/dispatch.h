@@ -9,8 +9,9 @@
 struct pawl__serve_bound {
     const struct pawl__serve_part *part;
     const struct pawl__serve_route *route;
-    void *const *state; /* where the part's state stands once it is open */
-    const char *parameters[HTTP_QUERY_MAX + 1];
+    void *const *state;                         /* where the part's state stands once it is open */
+    const char *parameters[HTTP_QUERY_MAX + 1]; /* of the query, for net/http */
+    bool in_path[HTTP_QUERY_MAX + HTTP_PARTS_MAX]; /* by field: it is a part of the path */
 };
 
 struct pawl__serve_table {

@@ -104,6 +104,7 @@ struct pawl__serve_call {
 
     /* The dispatcher's. */
     const struct pawl__serve_part *of;
+    const struct pawl__serve_bound *bound;
     json_t *json;
     const struct pawl__http_problem *problem; /* that its failure is; NULL: by the error */
     pawl__serve_handler *next;
