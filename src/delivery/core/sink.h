@@ -101,7 +101,7 @@ struct delivery_sink_ops {
                           struct delivery_known *ret_known,
                           pawl_error *reterr);
 
-    /* Every key it holds, in no order: rows, filtered and failed. */
+    /* Every key it holds, in no order: rows, filtered and failed. The visitor must not call a sink. */
     pawl_status (*each_key)(struct delivery_sink *sink,
                             delivery_key_visitor *visitor,
                             void *context,

@@ -1,0 +1,33 @@
+/* Instead of all other files here, in a build without DuckDB. */
+#include "store/absent.h"
+#include "base/core/macros.h"
+#include "delivery/duckdb/sink.h"
+
+pawl_status pawl__delivery_duckdb_open(const struct delivery_duckdb_options *options,
+                                       struct delivery_duckdb_file **ret_file,
+                                       struct delivery_duckdb_opened *ret_opened,
+                                       pawl_error *reterr)
+{
+    (void)options;
+    (void)ret_file;
+    (void)ret_opened;
+    return pawl__fail_absent(reterr, "DuckDB", "duckdb");
+}
+
+void pawl__delivery_duckdb_close(struct delivery_duckdb_file *file)
+{
+    REQUIRE(file == NULL);
+}
+
+pawl_status pawl__delivery_duckdb_sink(struct delivery_duckdb_file *file,
+                                       const char *pipeline,
+                                       const struct delivery_mapping *mapping,
+                                       struct delivery_sink **ret_sink,
+                                       pawl_error *reterr)
+{
+    (void)file;
+    (void)pipeline;
+    (void)mapping;
+    (void)ret_sink;
+    return pawl__fail_absent(reterr, "DuckDB", "duckdb");
+}
