@@ -464,8 +464,14 @@ static void test_missing_memory_is_no_fault_of_the_event(void **state)
         pawl_status status = pawl__delivery_map_verdict(&mapping, &entry, &verdict, &error);
         assert_int_equal(status, fault_fired() ? PAWL_NOMEM : PAWL_OK);
     }
+    FAULT_WALK (walk) {
+        pawl_error error = PAWL_ERROR_INIT;
+        pawl__arena_done(&f->arena);
+        pawl_status status =
+            pawl__delivery_map_value(&columns[1], &entry, &f->arena, &f->value, &error);
+        assert_int_equal(status, fault_fired() ? PAWL_NOMEM : PAWL_OK);
+    }
     assert_int_equal(verdict.kind, DELIVERY_ROW);
-    (void)f;
 }
 
 #define mapping_test(function) cmocka_unit_test_setup_teardown(function, setup, teardown)

@@ -417,8 +417,8 @@ static pawl_status judge_columns(const struct delivery_column *columns,
 
     for (size_t i = 0; status == PAWL_OK && i < count; i++) {
         struct delivery_value value;
-        /* Nothing that is lenient, or the payload itself, can fail here. */
-        if (!columns[i].is_lenient) {
+        /* The others always have a value; making the headers twice would only cost time. */
+        if (!columns[i].is_lenient && columns[i].from != DELIVERY_FROM_HEADERS) {
             status = pawl__delivery_map_value(&columns[i], entry, &arena, &value, &error);
         }
     }
