@@ -110,7 +110,9 @@ static double written_bytes(void)
     double bytes = 0;
 
     while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-        (void)sscanf(line, "wchar: %lf", &bytes);
+        if (strncmp(line, "wchar: ", 7) == 0) {
+            bytes = strtod(&line[7], NULL);
+        }
     }
     if (file != NULL) {
         fclose(file);
@@ -171,7 +173,7 @@ static void report_rest(struct delivery_wal *wal)
     read_all(wal);
     report_time("delivery WAL, read", start_s, EVENTS);
     start_s = cpu_now_s();
-    MUST(wal->ops->clean_up(wal, BATCH * ROUNDS, err));
+    MUST(wal->ops->clean_up(wal, EVENTS, err));
     report_time("delivery WAL, clean up", start_s, EVENTS);
 }
 

@@ -549,7 +549,9 @@ static delivery_lsn run_until_killed(struct wal_fixture *f, const char *failpoin
 
     child_start(&child, (const char *[]){ f->path, failpoint, NULL });
     while (child_line(&child, line, sizeof(line)) && strcmp(line, "done") != 0) {
-        (void)sscanf(line, "appended %llu", &last);
+        if (strncmp(line, "appended ", 9) == 0) {
+            last = strtoull(&line[9], NULL, 10);
+        }
     }
     int status = child_end(&child, 0);
     assert_true(WIFSIGNALED(status));

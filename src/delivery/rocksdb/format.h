@@ -88,10 +88,10 @@ struct wal_index_row {
     struct delivery_hash payload_hash;
 };
 
-void pawl__delivery_wal_index_encode(const struct delivery_hash *key,
+void pawl__delivery_wal_index_encode(const struct delivery_hash *hash,
                                      const struct wal_index_row *row,
                                      struct pawl__buf *value);
-PAWL_MUST_USE pawl_status pawl__delivery_wal_index_decode(const struct delivery_hash *key,
+PAWL_MUST_USE pawl_status pawl__delivery_wal_index_decode(const struct delivery_hash *hash,
                                                           pawl_view value,
                                                           struct wal_index_row *ret_row,
                                                           pawl_error *reterr);
