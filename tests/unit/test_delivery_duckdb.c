@@ -7,7 +7,7 @@
 
 #include "base/os/failpoint.h"
 #include "delivery/core/apply.h"
-#include "lib/file.h"
+#include "lib/fault.h"
 
 static void test_a_row_has_everything_about_its_event(void **state)
 {
@@ -224,14 +224,14 @@ static void test_a_table_has_one_pipeline(void **state)
     sink->ops->close(sink);
 }
 
-static void drop_table(struct sink_fixture *f)
+static void drop_table(struct sink_fixture *f, const char *sql)
 {
     struct pawl__duck *db = NULL;
     struct pawl__duck_conn *conn = NULL;
 
     assert_ok(pawl__duck_open(f->path, &f->options.duck, &db, &f->error), &f->error);
     assert_ok(pawl__duck_connect(db, &conn, &f->error), &f->error);
-    assert_ok(pawl__duck_script(conn, "DROP TABLE events", &f->error), &f->error);
+    assert_ok(pawl__duck_script(conn, sql, &f->error), &f->error);
     pawl__duck_disconnect(conn);
     pawl__duck_close(db);
 }
@@ -242,17 +242,35 @@ static void test_a_table_that_is_gone_is_not_made_again_in_silence(void **state)
     struct delivery_sink *sink = NULL;
 
     sink_close(f); /* nothing was delivered into it: a new one will do */
-    drop_table(f);
+    drop_table(f, "DROP TABLE events");
     sink_open(f);
     sink_add(f, 1, DELIVERY_ROW, "{}");
     sink_commit(f);
     sink_close(f);
-    drop_table(f);
+    drop_table(f, "DROP TABLE events");
     assert_ok(pawl__delivery_duckdb_open(&f->options, &f->file, &f->opened, &f->error), &f->error);
     assert_status(pawl__delivery_duckdb_sink(f->file, "orders", NULL, &sink, &f->error),
                   PAWL_CORRUPT,
                   &f->error);
     assert_message(&f->error, "table 'events' is gone");
+}
+
+static void test_a_sink_that_is_out_of_order_blames_no_event(void **state)
+{
+    struct sink_fixture *f = *state;
+    const struct delivery_loss loss = { 100, 5, 9, DELIVERY_LOSS_PURGED, 0 };
+
+    sink_close(f);
+    drop_table(f, "DROP TABLE delivery_losses");
+    sink_open(f);
+    f->transaction.losses = &loss;
+    f->transaction.loss_count = 1;
+    sink_add(f, 1, DELIVERY_ROW, "{}");
+    assert_int_equal(pawl__delivery_blame(sink_try(f)), DELIVERY_BLAME_OUTAGE);
+    assert_int_equal(sink_count_keys(f), 0);
+    f->transaction.loss_count = 0;
+    sink_commit(f);
+    assert_int_equal(sink_count_keys(f), 1);
 }
 
 static void test_a_loss_is_a_row(void **state)
@@ -335,6 +353,58 @@ static void test_after_a_lost_answer_the_cursor_row_tells(void **state)
     assert_int_equal(sink_count_keys(f), f->cursor.applied);
 }
 
+static void test_all_sinks_of_a_file_survive_its_reopening(void **state)
+{
+    struct sink_fixture *f = *state;
+    const struct delivery_mapping other = { .table = "plays", .columns = typed, .count = 7 };
+    struct delivery_sink *orders = f->sink;
+    struct delivery_sink *plays = NULL;
+
+    assert_ok(pawl__delivery_duckdb_sink(f->file, "plays", &other, &plays, &f->error), &f->error);
+    f->sink = plays;
+    sink_add(f, 1, DELIVERY_ROW, "{\"n\":1}");
+    sink_commit(f);
+    struct delivery_cursor cursor = f->cursor;
+    f->sink = orders;
+    f->cursor = (struct delivery_cursor){ .fence = 1 };
+    lose(f, "duckdb.commit.after=error:IO*1", true);
+    f->sink = plays;
+    f->cursor = cursor;
+    assert_int_equal(sink_count_keys(f), 1);
+    sink_add(f, 2, DELIVERY_ROW, "{\"n\":2}");
+    sink_commit(f);
+    plays->ops->close(plays);
+    f->sink = orders;
+    assert_int_equal(sink_count_keys(f), 2);
+}
+
+static void test_missing_memory_costs_no_event_an_attempt(void **state)
+{
+    struct sink_fixture *f = *state;
+    uint64_t first = 0;
+
+    FAULT_WALK (walk) {
+        static const enum delivery_outcome_kind kinds[] = {
+            DELIVERY_ROW, DELIVERY_FILTERED, DELIVERY_TO_FAILED, DELIVERY_DEFERRED
+        };
+        first += COUNT_OF(kinds);
+        f->error = (pawl_error)PAWL_ERROR_INIT;
+        for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+            sink_add(f, first + i, kinds[i], "{\"session_key\":\"s\",\"\\u0061\":1}");
+        }
+        f->entries[2].payload = (pawl_view){ "\xff", 1 };
+        uint64_t version = f->cursor.version;
+        pawl_status status = sink_try(f);
+        bool has_fired = fault_fired();
+        fault_disarm();
+        sink_clear(f);
+        assert_int_equal(status == PAWL_OK, !has_fired);
+        assert_true(status == PAWL_OK || pawl__delivery_blame(status) == DELIVERY_BLAME_OUTAGE);
+        assert_int_equal(sink_cursor(f).version, version + (status == PAWL_OK ? 1 : 0));
+        assert_int_equal(sink_count_keys(f), 3 * (version + (status == PAWL_OK ? 1 : 0)));
+    }
+}
+
 static void test_a_checkpoint_that_fails_loses_nothing(void **state)
 {
     struct sink_fixture *f = *state;
@@ -395,9 +465,12 @@ int main(void)
         sink_test(test_a_new_optional_column_is_added_and_a_changed_type_refused),
         sink_test(test_a_table_has_one_pipeline),
         sink_test(test_a_table_that_is_gone_is_not_made_again_in_silence),
+        sink_test(test_a_sink_that_is_out_of_order_blames_no_event),
         sink_test(test_a_loss_is_a_row),
         sink_test(test_a_duplicate_under_a_unique_index_is_its_events_fault),
         sink_test(test_after_a_lost_answer_the_cursor_row_tells),
+        sink_test(test_all_sinks_of_a_file_survive_its_reopening),
+        sink_test(test_missing_memory_costs_no_event_an_attempt),
         sink_test(test_a_checkpoint_that_fails_loses_nothing),
         sink_test(test_a_file_that_does_not_open_is_set_aside_only_when_asked),
     };
