@@ -223,24 +223,67 @@ static bool has_more_than_microseconds(pawl_view text)
     return false;
 }
 
+static pawl_status keep_text(pawl_view text,
+                             struct pawl__arena *arena,
+                             pawl_view *ret_text,
+                             pawl_error *reterr)
+{
+    return pawl__arena_copy(arena, text, ret_text)
+               ? PAWL_OK
+               : pawl__fail(reterr, PAWL_NOMEM, "no memory for a text");
+}
+
+/* What a string says. Without an escape it is the bytes between the quotes, where they are. */
+static pawl_status decode(pawl_view token,
+                          struct pawl__arena *arena,
+                          pawl_view *ret_text,
+                          pawl_error *reterr)
+{
+    json_auto_t *json = NULL;
+
+    if (memchr(token.data, '\\', token.len) == NULL) {
+        *ret_text = (pawl_view){ &token.data[1], token.len - 2 };
+        return PAWL_OK;
+    }
+    TRY(pawl__json_parse(token, token.len, &json, reterr));
+    return keep_text(
+        (pawl_view){ json_string_value(json), json_string_length(json) }, arena, ret_text, reterr);
+}
+
 static pawl_status text_value(const struct delivery_column *column,
                               pawl_view token,
-                              json_t *string,
                               struct pawl__arena *arena,
                               struct delivery_value *value,
                               pawl_error *reterr)
 {
-    pawl_view text = { json_string_value(string), json_string_length(string) };
+    pawl_view text;
 
-    if (column->type == DELIVERY_TIMESTAMP) {
-        return has_more_than_microseconds(text)
-                       || pawl__time_parse(text, &value->as.i64, NULL) != PAWL_OK
-                   ? unfit(column, token, reterr)
-                   : PAWL_OK;
+    if (token.data[0] != '"') {
+        return unfit(column, token, reterr);
     }
-    return pawl__arena_copy(arena, text, &value->as.text)
-               ? PAWL_OK
-               : pawl__fail(reterr, PAWL_NOMEM, "no memory for a text");
+    TRY(decode(token, arena, &text, reterr));
+    if (column->type == DELIVERY_VARCHAR) {
+        value->as.text = text;
+        return PAWL_OK;
+    }
+    return has_more_than_microseconds(text)
+                   || pawl__time_parse(text, &value->as.i64, NULL) != PAWL_OK
+               ? unfit(column, token, reterr)
+               : PAWL_OK;
+}
+
+static pawl_status number_value(const struct delivery_column *column,
+                                pawl_view token,
+                                struct delivery_value *value,
+                                pawl_error *reterr)
+{
+    json_auto_t *json = NULL;
+
+    if (strchr("{[\"tfn", token.data[0]) != NULL) {
+        return unfit(column, token, reterr);
+    }
+    TRY(pawl__json_parse(token, token.len, &json, reterr));
+    return number_fits(column, json, value) ? PAWL_OK : unfit(column, token, reterr);
 }
 
 static pawl_status convert(const struct delivery_column *column,
@@ -249,26 +292,19 @@ static pawl_status convert(const struct delivery_column *column,
                            struct delivery_value *value,
                            pawl_error *reterr)
 {
-    json_auto_t *json = NULL;
-
-    if (column->type == DELIVERY_JSON) {
+    switch (column->type) {
+    case DELIVERY_JSON:
         value->as.text = token;
         return PAWL_OK;
-    }
-    if (token.data[0] == '{' || token.data[0] == '[') {
-        return unfit(column, token, reterr);
-    }
-    TRY(pawl__json_parse(token, token.len, &json, reterr));
-    switch (column->type) {
     case DELIVERY_BOOLEAN:
-        value->as.boolean = json_is_true(json);
-        return json_is_boolean(json) ? PAWL_OK : unfit(column, token, reterr);
+        value->as.boolean = pawl__view_is(token, "true");
+        return value->as.boolean || pawl__view_is(token, "false") ? PAWL_OK
+                                                                  : unfit(column, token, reterr);
     case DELIVERY_VARCHAR:
     case DELIVERY_TIMESTAMP:
-        return json_is_string(json) ? text_value(column, token, json, arena, value, reterr)
-                                    : unfit(column, token, reterr);
+        return text_value(column, token, arena, value, reterr);
     default:
-        return number_fits(column, json, value) ? PAWL_OK : unfit(column, token, reterr);
+        return number_value(column, token, value, reterr);
     }
 }
 
@@ -339,9 +375,7 @@ static pawl_status headers_value(const struct delivery_entry *entry,
         return PAWL_OK;
     }
     TRY(pawl__json_dump(list, &text, reterr));
-    return pawl__arena_copy(arena, pawl__buf_view(&text), &value->as.text)
-               ? PAWL_OK
-               : pawl__fail(reterr, PAWL_NOMEM, "no memory for headers");
+    return keep_text(pawl__buf_view(&text), arena, &value->as.text, reterr);
 }
 
 static pawl_view hash_view(const struct delivery_hash *hash)

@@ -102,56 +102,77 @@ pawl_status pawl__delivery_path_check(const char *path, pawl_error *reterr)
 
 /* --- the JSON: it is known to be well-formed --- */
 
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 static void skip_blanks(pawl_view *in)
 {
-    while (in->len > 0 && strchr(" \t\r\n", in->data[0]) != NULL && in->data[0] != '\0') {
+    while (in->len > 0 && is_blank(in->data[0])) {
         (void)take_char(in, in->data[0]);
     }
 }
 
-/* A string with its quotes. */
-static bool take_string(pawl_view *in, pawl_view *ret_token)
+/* The whole text without the blanks around it. */
+static pawl_view trim(pawl_view json)
 {
-    size_t len = 1;
-
-    while (len < in->len && in->data[len] != '"') {
-        len += in->data[len] == '\\' ? 2 : 1;
+    skip_blanks(&json);
+    while (json.len > 0 && is_blank(json.data[json.len - 1])) {
+        json.len--;
     }
-    return len < in->len && pawl__view_take(in, len + 1, ret_token);
+    return json;
 }
 
 static bool take_scalar(pawl_view *in, pawl_view *ret_token)
 {
     size_t len = 0;
 
-    while (len < in->len && strchr(",]} \t\r\n", in->data[len]) == NULL) {
+    while (len < in->len && in->data[len] != ',' && in->data[len] != ']' && in->data[len] != '}'
+           && !is_blank(in->data[len])) {
         len++;
     }
     return len > 0 && pawl__view_take(in, len, ret_token);
 }
 
+/* How many bytes a string at `at` has, with its quotes; 0: it does not end. */
+static size_t string_len(pawl_view in, size_t at)
+{
+    size_t end = at + 1;
+
+    while (end < in.len && in.data[end] != '"') {
+        end += in.data[end] == '\\' ? 2 : 1;
+    }
+    return end < in.len ? end + 1 - at : 0;
+}
+
+static bool take_string(pawl_view *in, pawl_view *ret_token)
+{
+    size_t len = string_len(*in, 0);
+
+    return len > 0 && pawl__view_take(in, len, ret_token);
+}
+
+/* Most of a payload is passed over here: no call per byte. */
 static bool take_nested(pawl_view *in, pawl_view *ret_token)
 {
-    pawl_view rest = *in;
-    pawl_view string;
     size_t depth = 0;
+    size_t at = 0;
 
     do {
-        if (rest.len == 0) {
+        if (at >= in->len) {
             return false;
         }
-        char c = rest.data[0];
-        if (c == '"') {
-            if (!take_string(&rest, &string)) {
-                return false;
-            }
-            continue;
+        char c = in->data[at];
+        size_t len = c == '"' ? string_len(*in, at) : 1;
+        if (len == 0) {
+            return false;
         }
         depth += c == '{' || c == '[';
         depth -= c == '}' || c == ']';
-        (void)take_char(&rest, c);
+        at += len;
     } while (depth > 0);
-    return pawl__view_take(in, in->len - rest.len, ret_token);
+    return pawl__view_take(in, at, ret_token);
 }
 
 static bool take_value(pawl_view *in, pawl_view *ret_token)
@@ -237,9 +258,9 @@ pawl_status pawl__delivery_path_find(
     pawl_view json, const char *path, bool *ret_found, pawl_view *ret_value, pawl_error *reterr)
 {
     pawl_view steps = pawl_view_of(path);
-    pawl_view value;
+    pawl_view value = trim(json);
     struct step step;
-    bool is_found = take_value(&json, &value);
+    bool is_found = value.len > 0;
 
     (void)take_char(&steps, '$');
     while (is_found && take_step(&steps, &step)) {
