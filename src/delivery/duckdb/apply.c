@@ -124,7 +124,7 @@ pawl_status pawl__delivery_duckdb_apply(struct delivery_duckdb_sink *sink,
     bool is_there = false;
 
     pawl__arena_clear(&sink->arena);
-    TRY(pawl__duck_begin(sink->conn, PAWL__DUCK_WRITE, reterr));
+    TRY(pawl__duck_begin(guard, PAWL__DUCK_WRITE, reterr));
     TRY(not_an_events_fault(check_fence(sink, &transaction->cursor, &is_there, reterr), reterr));
     TRY(pawl__delivery_duckdb_append(sink, transaction, DELIVERY_ROW, reterr));
     TRY(not_an_events_fault(write_own_tables(sink, transaction, is_there, reterr), reterr));

@@ -154,7 +154,7 @@ static pawl_status change_table(struct delivery_duckdb_sink *sink, pawl_error *r
     if (sql.len == 0) {
         return PAWL_OK;
     }
-    TRY(pawl__duck_begin(sink->conn, PAWL__DUCK_WRITE, reterr));
+    TRY(pawl__duck_begin(guard, PAWL__DUCK_WRITE, reterr));
     TRY(pawl__duck_script(sink->conn, sql.data, reterr));
     TRY(pawl__duck_commit(sink->conn, reterr));
     return read_order(sink, reterr);
