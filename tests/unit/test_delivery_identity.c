@@ -146,10 +146,14 @@ static void test_conflicts_of_one_id_have_keys_of_their_own(void **state)
     struct delivery_hash keys[2];
 
     identify(f);
-    assert_ok(pawl__delivery_conflict_key(&f->identity, &keys[0], &f->error), &f->error);
+    assert_ok(
+        pawl__delivery_conflict_key(&f->identity.id, &f->identity.payload, &keys[0], &f->error),
+        &f->error);
     f->message.payload = pawl_view_of("{}");
     identify(f);
-    assert_ok(pawl__delivery_conflict_key(&f->identity, &keys[1], &f->error), &f->error);
+    assert_ok(
+        pawl__delivery_conflict_key(&f->identity.id, &f->identity.payload, &keys[1], &f->error),
+        &f->error);
     assert_false(pawl__delivery_hash_equal(&keys[0], &keys[1]));
     assert_false(pawl__delivery_hash_equal(&keys[0], &f->identity.id));
 }

@@ -29,6 +29,20 @@ pawl_status pawl__delivery_entry_id(const struct delivery_uuid *wal_id,
 
 enum { ENTRY_OVERHEAD = 200 }; /* of what has a fixed size */
 
+pawl_status pawl__delivery_entry_names(const struct delivery_entry *entry,
+                                       struct delivery_names *ret_names,
+                                       pawl_error *reterr)
+{
+    struct delivery_names names = { .id = entry->key };
+
+    if (entry->admitted == DELIVERY_AS_CONFLICT && !entry->by_place) {
+        TRY(pawl__delivery_given_key(entry->transaction_id, &names.id, reterr));
+    }
+    TRY(pawl__delivery_conflict_key(&names.id, &entry->payload_hash, &names.conflict, reterr));
+    *ret_names = names;
+    return PAWL_OK;
+}
+
 size_t pawl__delivery_entry_bytes(const struct delivery_entry *entry)
 {
     size_t bytes = ENTRY_OVERHEAD + entry->transaction_id.len + entry->source.len

@@ -66,6 +66,16 @@ PAWL_MUST_USE pawl_status pawl__delivery_entry_id(const struct delivery_uuid *wa
                                                   struct delivery_uuid *ret_id,
                                                   pawl_error *reterr);
 
+/* Both keys that a sink may have its event under: its id, and that of a conflict. Which of two payloads came first
+ * depends on what was lost in between, so an entry's own key may be the other one. */
+struct delivery_names {
+    struct delivery_hash id;
+    struct delivery_hash conflict;
+};
+PAWL_MUST_USE pawl_status pawl__delivery_entry_names(const struct delivery_entry *entry,
+                                                     struct delivery_names *ret_names,
+                                                     pawl_error *reterr);
+
 /* Bytes that an entry counts for in limits. */
 size_t pawl__delivery_entry_bytes(const struct delivery_entry *entry);
 

@@ -225,14 +225,24 @@ pawl_status pawl__delivery_identify(const struct delivery_identity_rule *rule,
     return PAWL_OK;
 }
 
-pawl_status pawl__delivery_conflict_key(const struct delivery_identity *identity,
+pawl_status pawl__delivery_conflict_key(const struct delivery_hash *id,
+                                        const struct delivery_hash *payload,
                                         struct delivery_hash *ret_key,
                                         pawl_error *reterr)
 {
     pawl_view parts[] = {
         pawl_view_of(TAG_CONFLICT),
-        { (const char *)identity->id.bytes, sizeof(identity->id.bytes) },
-        { (const char *)identity->payload.bytes, sizeof(identity->payload.bytes) },
+        { (const char *)id->bytes, sizeof(id->bytes) },
+        { (const char *)payload->bytes, sizeof(payload->bytes) },
     };
+    return hash_parts(parts, COUNT_OF(parts), ret_key, reterr);
+}
+
+pawl_status pawl__delivery_given_key(pawl_view transaction_id,
+                                     struct delivery_hash *ret_key,
+                                     pawl_error *reterr)
+{
+    pawl_view parts[] = { pawl_view_of(TAG_GIVEN), transaction_id };
+
     return hash_parts(parts, COUNT_OF(parts), ret_key, reterr);
 }

@@ -64,8 +64,14 @@ PAWL_MUST_USE pawl_status pawl__delivery_check_rule(const struct delivery_identi
 
 /* The key under which a conflict is indexed: the same id with this payload. The first payload keeps the
  * id; a conflict that is delivered twice is found by this and becomes one row, not two. */
-PAWL_MUST_USE pawl_status pawl__delivery_conflict_key(const struct delivery_identity *identity,
+PAWL_MUST_USE pawl_status pawl__delivery_conflict_key(const struct delivery_hash *id,
+                                                      const struct delivery_hash *payload,
                                                       struct delivery_hash *ret_key,
                                                       pawl_error *reterr);
+
+/* The key of an id that the producer gave, from its transaction id. */
+PAWL_MUST_USE pawl_status pawl__delivery_given_key(pawl_view transaction_id,
+                                                   struct delivery_hash *ret_key,
+                                                   pawl_error *reterr);
 
 #endif

@@ -31,16 +31,21 @@ static pawl_status make_room(struct delivery_pipeline *pipeline, size_t count, p
     return PAWL_OK;
 }
 
+/* The id stays with whom the sink has: the entry is stored under the key of a conflict. */
 static pawl_status check_conflict(struct delivery_pipeline *pipeline,
+                                  struct delivery_entry *entry,
                                   struct delivery_outcome *outcome,
                                   pawl_error *reterr)
 {
     struct delivery_sink *sink = pipeline->parts.sink;
-    struct delivery_key key = { outcome->entry->key, outcome->entry->payload_hash };
+    struct delivery_key key = { entry->key, entry->payload_hash };
     struct delivery_known known = { .found = false };
+    struct delivery_names names;
 
     TRY(sink->ops->lookup(sink, &key, 1, &known, reterr));
     if (known.found) {
+        TRY(pawl__delivery_entry_names(entry, &names, reterr));
+        entry->key = names.conflict;
         outcome->kind = DELIVERY_TO_FAILED;
         outcome->layer = DELIVERY_LAYER_VALIDATION;
         outcome->reason = DELIVERY_REASON_CONFLICT;
@@ -54,7 +59,7 @@ static pawl_status judge(struct delivery_pipeline *pipeline,
                          pawl_error *reterr)
 {
     struct delivery_sink *sink = pipeline->parts.sink;
-    const struct delivery_entry *entry = &pipeline->page.entries[i];
+    struct delivery_entry *entry = &pipeline->page.entries[i];
     struct delivery_outcome *outcome = &pipeline->outcomes[i];
 
     TRY(sink->ops->validate(sink, entry, &pipeline->verdicts[i], reterr));
@@ -73,7 +78,7 @@ static pawl_status judge(struct delivery_pipeline *pipeline,
     outcome->was_exception = true;
     outcome->exception = *exception;
     /* Left behind by another WAL: the sink may have got the same id from elsewhere. */
-    return exception->first_failed_running_ns < 0 ? check_conflict(pipeline, outcome, reterr)
+    return exception->first_failed_running_ns < 0 ? check_conflict(pipeline, entry, outcome, reterr)
                                                   : PAWL_OK;
 }
 

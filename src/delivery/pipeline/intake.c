@@ -146,28 +146,54 @@ static bool ask_sink(struct delivery_pipeline *pipeline)
     return true;
 }
 
+/* After a rebuild the index knows an id by the WAL's payload, and the sink may have it with another: which of the two
+ * came first depends on what was lost. */
+static bool sink_may_disagree(const struct delivery_question *question)
+{
+    return question->may_be_older
+           || (question->was_rebuilt && pawl__delivery_hit_counts(&question->hit, question->epoch));
+}
+
+/* False: the sink does not answer. */
+static bool ask_sink_of_conflict(struct delivery_pipeline *pipeline,
+                                 const struct delivery_question *question,
+                                 const struct delivery_key *conflict,
+                                 bool *ret_known)
+{
+    struct delivery_sink *sink = pipeline->parts.sink;
+    struct delivery_key keys[] = { question->key, *conflict };
+    struct delivery_known known[COUNT_OF(keys)];
+
+    if (sink->ops->lookup(sink, keys, COUNT_OF(keys), known, NULL) != PAWL_OK) {
+        return false;
+    }
+    bool owns_id =
+        known[0].found
+        && pawl__delivery_hash_equal(&known[0].payload_hash, &question->key.payload_hash);
+    *ret_known = owns_id || known[1].found;
+    return true;
+}
+
 static pawl_status ask_conflict(struct delivery_pipeline *pipeline, size_t i, pawl_error *reterr)
 {
     struct intake *intake = pipeline->intake;
     struct delivery_question *question = &intake->questions[i];
     struct delivery_wal *wal = pipeline->parts.wal;
-    struct delivery_sink *sink = pipeline->parts.sink;
     struct delivery_key key = { .payload_hash = question->key.payload_hash };
     struct delivery_hit hit = { .found = false };
-    struct delivery_known known = { .found = false };
 
-    TRY(pawl__delivery_conflict_key(&intake->identities[i], &key.key, reterr));
+    TRY(pawl__delivery_conflict_key(
+        &question->key.key, &question->key.payload_hash, &key.key, reterr));
     if (!pawl__delivery_batch_keys_find(&pipeline->batch_keys, &key.key, question->epoch, &hit)) {
         TRY(wal->ops->lookup(wal, &key, 1, &hit, reterr));
     }
     bool is_known = pawl__delivery_hit_counts(&hit, question->epoch);
-    if (!is_known && question->may_be_older) {
-        if (sink->ops->lookup(sink, &key, 1, &known, NULL) != PAWL_OK) {
-            return PAWL_OK; /* undecided */
-        }
+    if (!is_known && sink_may_disagree(question)
+        && !ask_sink_of_conflict(pipeline, question, &key, &is_known)) {
+        return PAWL_OK; /* undecided */
     }
     question->conflict_asked = true;
-    question->conflict_known = is_known || known.found;
+    question->conflict_known = is_known;
     return PAWL_OK;
 }
 
@@ -219,7 +245,8 @@ static pawl_status admit(struct delivery_pipeline *pipeline, size_t i, pawl_erro
     }
     intake->decisions[i] = pawl__delivery_admit(question);
     if (intake->decisions[i] == DELIVERY_ADMIT_CONFLICT) {
-        TRY(pawl__delivery_conflict_key(&intake->identities[i], &key.key, reterr));
+        TRY(pawl__delivery_conflict_key(
+            &question->key.key, &question->key.payload_hash, &key.key, reterr));
     } else if (intake->decisions[i] != DELIVERY_ADMIT) {
         return PAWL_OK;
     }

@@ -47,6 +47,12 @@ PAWL_MUST_USE pawl_status pawl__delivery_read_one(struct delivery_pipeline *pipe
                                                   bool *ret_found,
                                                   pawl_error *reterr);
 
+/* Whether the sink has this very event, under its id or as a conflict. `found` false: not with this payload. */
+PAWL_MUST_USE pawl_status pawl__delivery_find_in_sink(struct delivery_pipeline *pipeline,
+                                                      const struct delivery_entry *entry,
+                                                      struct delivery_known *ret_known,
+                                                      pawl_error *reterr);
+
 /* Marks entries as the sink says they are: those up to the applied LSN that are no exception are in it, those above
  * are pending. With `recovery`, counts what was pending and what had been committed. */
 PAWL_MUST_USE pawl_status pawl__delivery_settle_marks(struct delivery_pipeline *pipeline,

@@ -31,11 +31,9 @@ static pawl_status mark_settled(struct delivery_pipeline *pipeline,
                                 const struct delivery_entry *entry,
                                 pawl_error *reterr)
 {
-    struct delivery_sink *sink = pipeline->parts.sink;
-    struct delivery_key key = { entry->key, entry->payload_hash };
-    struct delivery_known known = { .found = false };
+    struct delivery_known known;
 
-    TRY(sink->ops->lookup(sink, &key, 1, &known, reterr));
+    TRY(pawl__delivery_find_in_sink(pipeline, entry, &known, reterr));
     bool has_failed = known.found && known.kind == DELIVERY_TO_FAILED;
     return mark_one(pipeline, entry, has_failed ? DELIVERY_FAILED : DELIVERY_CONFIRMED, reterr);
 }

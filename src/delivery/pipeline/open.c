@@ -134,17 +134,13 @@ static pawl_status leave_behind(struct delivery_pipeline *pipeline,
                                 void *context,
                                 pawl_error *reterr)
 {
-    struct delivery_sink *sink = pipeline->parts.sink;
-    struct delivery_key key = { entry->key, entry->payload_hash };
-    struct delivery_known known = { .found = false };
+    struct delivery_known known;
 
-    TRY(sink->ops->lookup(sink, &key, 1, &known, reterr));
-    bool is_held =
-        known.found && pawl__delivery_hash_equal(&known.payload_hash, &entry->payload_hash);
+    TRY(pawl__delivery_find_in_sink(pipeline, entry, &known, reterr));
     struct delivery_exception exception = { .lsn = entry->lsn,
                                             .sequence = entry->place.sequence,
                                             .first_failed_running_ns = -1 };
-    return is_held ? PAWL_OK : pawl__delivery_exceptions_add(context, &exception, reterr);
+    return known.found ? PAWL_OK : pawl__delivery_exceptions_add(context, &exception, reterr);
 }
 
 /* The row was written before the WAL noted that the stream had lost its tail, or that note and the loss would be

@@ -44,6 +44,29 @@ pawl_status pawl__delivery_read_one(struct delivery_pipeline *pipeline,
     return PAWL_OK;
 }
 
+pawl_status pawl__delivery_find_in_sink(struct delivery_pipeline *pipeline,
+                                        const struct delivery_entry *entry,
+                                        struct delivery_known *ret_known,
+                                        pawl_error *reterr)
+{
+    struct delivery_sink *sink = pipeline->parts.sink;
+    struct delivery_names names;
+
+    *ret_known = (struct delivery_known){ .found = false };
+    TRY(pawl__delivery_entry_names(entry, &names, reterr));
+    struct delivery_key keys[] = { { names.id, entry->payload_hash },
+                                   { names.conflict, entry->payload_hash } };
+    struct delivery_known known[COUNT_OF(keys)];
+    TRY(sink->ops->lookup(sink, keys, COUNT_OF(keys), known, reterr));
+    for (size_t i = 0; i < COUNT_OF(keys) && !ret_known->found; i++) {
+        if (known[i].found
+            && pawl__delivery_hash_equal(&known[i].payload_hash, &entry->payload_hash)) {
+            *ret_known = known[i];
+        }
+    }
+    return PAWL_OK;
+}
+
 void pawl__delivery_exceptions_done(struct delivery_exceptions *exceptions)
 {
     free(exceptions->items);
