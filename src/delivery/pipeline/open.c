@@ -1,8 +1,9 @@
 /* Opening a pipeline: reconcile, claim, recover. What each case means stands in core/reconcile.h; here it is done, in
  * an order in which a crash after any step is found and done again by the next open:
  *
- *     1. the index, if it has to be made anew        not durable before ...
- *     2. the WAL's record: ids, epoch, fence         ... this is
+ *     1. the WAL's record: ids, epoch, fence
+ *     2. the index, if it has to be made anew, under that epoch, and the record once more: durable only then. The
+ *        epoch was taken before, so what is left of an index that was not finished counts for nothing
  *     3. the sink's cursor row and exceptions, in one transaction: from here on they belong together */
 #include "delivery/pipeline/internal.h"
 
@@ -122,6 +123,7 @@ static pawl_status claim_wal(struct delivery_pipeline *pipeline,
     meta->lease_until_us =
         pawl__wall_us(pipeline->parts.clock) + pipeline->settings.lease_ns / NS_PER_US;
     if (plan->make_index) {
+        TRY(wal->ops->write_meta(wal, meta, reterr)); /* nobody else makes one under this epoch */
         TRY(make_index(pipeline, reterr));
     }
     return wal->ops->write_meta(wal, meta, reterr);
