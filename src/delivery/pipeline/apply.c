@@ -12,6 +12,7 @@ struct work {
     const struct delivery_exceptions
         *exceptions; /* they were exceptions before; NULL: they were not */
     size_t count;
+    delivery_lsn through; /* there is no entry behind the last one up to here; 0: there may be */
 };
 
 /* --- judging --- */
@@ -88,8 +89,11 @@ static delivery_lsn applied_after(const struct delivery_pipeline *pipeline,
                                   const struct work *work,
                                   size_t count)
 {
-    return work->exceptions != NULL || count == 0 ? pipeline->cursor.applied
-                                                  : pipeline->page.entries[count - 1].lsn;
+    delivery_lsn applied = work->exceptions != NULL || count == 0
+                               ? pipeline->cursor.applied
+                               : pipeline->page.entries[count - 1].lsn;
+
+    return count == work->count ? MAX(applied, work->through) : applied;
 }
 
 /* The one event in it is to blame; `error` says why. Its end is committed instead of its row. Refused once more, it is
@@ -157,7 +161,8 @@ static pawl_status run(struct delivery_pipeline *pipeline,
 {
     work->count = pipeline->page.count;
     *ret_moved = 0;
-    if (work->count == 0 && pipeline->shared.losses.count == 0) {
+    if (work->count == 0 && pipeline->shared.losses.count == 0
+        && work->through <= pipeline->cursor.applied) {
         return PAWL_OK;
     }
     TRY(make_room(pipeline, work->count, reterr));
@@ -168,6 +173,16 @@ static pawl_status run(struct delivery_pipeline *pipeline,
 }
 
 /* --- the two kinds of work --- */
+
+/* The WAL may have forgotten its last entries before the sink was lost that had them: nothing is pending there, and a
+ * row that stayed below them would ask for a rebuild on every start. */
+static delivery_lsn last_appended(struct delivery_pipeline *pipeline)
+{
+    pawl__lock(&pipeline->shared.lock);
+    delivery_lsn last = pipeline->shared.next_lsn - 1;
+    pawl__unlock(&pipeline->shared.lock);
+    return last;
+}
 
 pawl_status pawl__delivery_apply(struct delivery_pipeline *pipeline,
                                  size_t *ret_moved,
@@ -190,7 +205,11 @@ pawl_status pawl__delivery_apply(struct delivery_pipeline *pipeline,
         .entries_max = pipeline->window.size,
         .bytes_max = pipeline->settings.apply_bytes_max,
     };
+    delivery_lsn last = last_appended(pipeline);
     TRY(wal->ops->read(wal, &range, &pipeline->page, reterr));
+    if (pipeline->page.count < range.entries_max && pipeline->page.bytes <= range.bytes_max) {
+        work.through = last;
+    }
     return run(pipeline, &work, ret_moved, reterr);
 }
 
