@@ -6,6 +6,10 @@
 #include "delivery/core/breaker.h"
 #include "delivery/core/running.h"
 #include "delivery/core/stream.h"
+#include "delivery/memory/sink.h"
+#include "delivery/memory/source.h"
+#include "delivery/memory/wal.h"
+#include "delivery/pipeline/pipeline.h"
 #include "lib/trace.h"
 
 /* --- the breaker and the running clock --- */
@@ -376,6 +380,303 @@ static void test_retention_that_comes_near_is_seen_in_time(void **state)
     assert_int_equal(pawl__delivery_retention_left(&stream, 4), 100);
 }
 
+/* --- stores that are lost, and older ones that come back --- */
+
+struct story {
+    struct trace trace;
+    struct pawl__random_seeded random;
+    struct delivery_memory_source source;
+    struct delivery_memory_wal wal;
+    struct delivery_memory_sink sink;
+    struct delivery_wal_ops wal_ops; /* of a WAL that cannot finish its index */
+    struct delivery_settings settings;
+    struct delivery_pipeline pipeline;
+    pawl_error error;
+};
+
+static const struct delivery_uuid first_sink_id = { { 1 } };
+
+static int begin_story(void **state)
+{
+    static struct story story;
+
+    story = (struct story){
+        .trace = trace_start(),
+        .random = pawl__random_seeded_with(1),
+        .wal = pawl__delivery_memory_wal(),
+        .sink = pawl__delivery_memory_sink(&first_sink_id, NULL),
+        .settings = pawl__delivery_settings_default(),
+        .error = PAWL_ERROR_INIT,
+    };
+    story.source = pawl__delivery_memory_source(&story.trace.clock.base, 1, 30 * NS_PER_S);
+    story.settings.identity =
+        (struct delivery_identity_rule){ pawl_view_of("test"), pawl_view_of("S"), { NULL, 0 } };
+    *state = &story;
+    return 0;
+}
+
+static int end_story(void **state)
+{
+    struct story *story = *state;
+
+    pawl__delivery_pipeline_close(&story->pipeline);
+    pawl__delivery_memory_source_done(&story->source);
+    pawl__delivery_memory_wal_done(&story->wal);
+    pawl__delivery_memory_sink_done(&story->sink);
+    trace_done(&story->trace);
+    return 0;
+}
+
+static void publish(struct story *story, const char *id, const char *payload)
+{
+    struct delivery_header header = { pawl_view_of("Nats-Msg-Id"), pawl_view_of(id) };
+    struct delivery_message message = {
+        .place = { .stored_ns = (int64_t)story->source.last + 100 },
+        .subject = pawl_view_of("events"),
+        .headers = &header,
+        .header_count = 1,
+        .payload = pawl_view_of(payload),
+    };
+    uint64_t sequence = 0;
+
+    assert_ok(pawl__delivery_memory_publish(&story->source, &message, &sequence, &story->error),
+              &story->error);
+    trace_add(&story->trace, "%s = %s is published", id, payload);
+}
+
+static pawl_status try_to_open(struct story *story)
+{
+    const struct delivery_parts parts = { &story->source.base,
+                                          &story->wal.base,
+                                          &story->sink.base,
+                                          &story->trace.clock.base,
+                                          &story->random.base };
+
+    pawl__delivery_pipeline_close(&story->pipeline);
+    return pawl__delivery_pipeline_open(&story->pipeline, &story->settings, &parts, &story->error);
+}
+
+static void open_again(struct story *story)
+{
+    assert_ok(try_to_open(story), &story->error);
+    trace_add(&story->trace, "opened: %s", pawl__delivery_pairing_name(story->pipeline.pairing));
+}
+
+/* What the sink has, in the order in which it came: "a = 1, a = 2 (conflict)". */
+static void show_sink(struct story *story)
+{
+    char text[200];
+    struct pawl__buf line = BUF_OVER(text);
+
+    for (size_t i = 0; i < story->sink.count; i++) {
+        const struct delivery_memory_row *row = &story->sink.rows[i];
+        pawl__buf_add_format(&line,
+                             "%s%.*s = %.*s",
+                             i == 0 ? "" : ", ",
+                             VIEW_ARGS(row->stored->entry.event_id),
+                             VIEW_ARGS(row->stored->entry.payload));
+        if (row->kind == DELIVERY_TO_FAILED) {
+            pawl__buf_add_format(&line, " (%s)", row->reason);
+        }
+    }
+    trace_add(&story->trace,
+              "sink: %.*s; applied %" PRIu64,
+              (int)line.len,
+              text,
+              story->sink.cursor.applied);
+}
+
+static void deliver(struct story *story)
+{
+    size_t moved = 0;
+
+    assert_ok(pawl__delivery_intake(&story->pipeline, &moved, &story->error), &story->error);
+    assert_ok(pawl__delivery_apply(&story->pipeline, &moved, &story->error), &story->error);
+    assert_ok(pawl__delivery_retry(&story->pipeline, &moved, &story->error), &story->error);
+    show_sink(story);
+}
+
+static struct delivery_memory_wal copy_wal(struct story *story)
+{
+    struct delivery_memory_wal copy = pawl__delivery_memory_wal();
+
+    assert_ok(pawl__delivery_memory_wal_copy(&copy, &story->wal, &story->error), &story->error);
+    return copy;
+}
+
+static void lose_wal(struct story *story)
+{
+    pawl__delivery_memory_wal_done(&story->wal);
+    trace_add(&story->trace, "the WAL is lost");
+}
+
+static void lose_sink(struct story *story)
+{
+    pawl__delivery_memory_sink_done(&story->sink);
+    trace_add(&story->trace, "the sink is lost");
+}
+
+static void test_an_id_stays_with_the_payload_that_the_sink_has(void **state)
+{
+    struct story *story = *state;
+
+    open_again(story);
+    publish(story, "a", "1");
+    deliver(story);
+    struct delivery_memory_wal old = copy_wal(story);
+    lose_wal(story);
+    lose_sink(story);
+    pawl__delivery_memory_purge(&story->source, 1);
+    publish(story, "a", "2");
+    open_again(story);
+    deliver(story);
+    pawl__delivery_memory_wal_done(&story->wal);
+    story->wal = old;
+    trace_add(&story->trace, "the old WAL is restored");
+    open_again(story);
+    publish(story, "a", "2");
+    deliver(story);
+    open_again(story); /* and after both have an end, whatever is lost next */
+    lose_wal(story);
+    open_again(story);
+    publish(story, "a", "1");
+    publish(story, "a", "2");
+    deliver(story);
+    assert_trace(&story->trace,
+                 "[  0] opened: first\n"
+                 "[  0] a = 1 is published\n"
+                 "[  0] sink: a = 1; applied 1\n"
+                 "[  0] the WAL is lost\n"
+                 "[  0] the sink is lost\n"
+                 "[  0] a = 2 is published\n"
+                 "[  0] opened: first\n"
+                 "[  0] sink: a = 2; applied 1\n"
+                 "[  0] the old WAL is restored\n"
+                 "[  0] opened: adopt\n"
+                 "[  0] a = 2 is published\n"
+                 "[  0] sink: a = 2, a = 1 (conflict); applied 1\n"
+                 "[  0] opened: resume\n"
+                 "[  0] the WAL is lost\n"
+                 "[  0] opened: adopt\n"
+                 "[  0] a = 1 is published\n"
+                 "[  0] a = 2 is published\n"
+                 "[  0] sink: a = 2, a = 1 (conflict); applied 1\n");
+}
+
+static void test_a_conflict_of_an_old_wal_is_known_as_the_owner_of_its_id(void **state)
+{
+    struct story *story = *state;
+
+    open_again(story);
+    publish(story, "a", "1");
+    publish(story, "a", "2");
+    deliver(story);
+    struct delivery_memory_wal old = copy_wal(story);
+    lose_wal(story);
+    lose_sink(story);
+    pawl__delivery_memory_purge(&story->source, 1);
+    open_again(story);
+    deliver(story);
+    pawl__delivery_memory_wal_done(&story->wal);
+    story->wal = old;
+    trace_add(&story->trace, "the old WAL is restored");
+    open_again(story);
+    deliver(story);
+    assert_trace(&story->trace,
+                 "[  0] opened: first\n"
+                 "[  0] a = 1 is published\n"
+                 "[  0] a = 2 is published\n"
+                 "[  0] sink: a = 1, a = 2 (conflict); applied 2\n"
+                 "[  0] the WAL is lost\n"
+                 "[  0] the sink is lost\n"
+                 "[  0] opened: first\n"
+                 "[  0] sink: a = 2; applied 1\n"
+                 "[  0] the old WAL is restored\n"
+                 "[  0] opened: adopt\n"
+                 "[  0] sink: a = 2, a = 1 (conflict); applied 2\n");
+}
+
+static void test_what_the_wal_forgot_is_not_waited_for_after_a_rebuild(void **state)
+{
+    struct story *story = *state;
+
+    open_again(story);
+    publish(story, "a", "1");
+    publish(story, "b", "not json");
+    publish(story, "c", "1");
+    deliver(story);
+    trace_at(&story->trace, 61);
+    assert_ok(pawl__delivery_maintain(&story->pipeline, &story->error), &story->error);
+    lose_sink(story);
+    pawl__delivery_memory_purge(&story->source, 3);
+    open_again(story);
+    deliver(story);
+    open_again(story); /* not another rebuild */
+    assert_trace(&story->trace,
+                 "[  0] opened: first\n"
+                 "[  0] a = 1 is published\n"
+                 "[  0] b = not json is published\n"
+                 "[  0] c = 1 is published\n"
+                 "[  0] sink: a = 1, b = not json (not_json), c = 1; applied 3\n"
+                 "[ 61] the sink is lost\n"
+                 "[ 61] opened: rebuild\n"
+                 "[ 61] sink: b = not json (not_json); applied 3\n"
+                 "[ 61] opened: resume\n");
+}
+
+static pawl_status die_in_reindex(struct delivery_wal *wal, uint64_t epoch, pawl_error *reterr)
+{
+    (void)wal;
+    (void)epoch;
+    *reterr = (pawl_error){ .status = PAWL_IO, .message = "the process dies" };
+    return PAWL_IO;
+}
+
+static void fail_to_open(struct story *story)
+{
+    const struct delivery_wal_ops *good = story->wal.base.ops;
+
+    story->wal_ops = *good;
+    story->wal_ops.reindex = die_in_reindex;
+    story->wal.base.ops = &story->wal_ops;
+    assert_status(try_to_open(story), PAWL_IO, &story->error);
+    story->wal.base.ops = good;
+    trace_add(&story->trace, "dies while it makes the index");
+}
+
+static void test_an_index_that_was_not_finished_counts_for_nothing(void **state)
+{
+    struct story *story = *state;
+    struct delivery_memory_sink old = pawl__delivery_memory_sink(&first_sink_id, NULL);
+
+    open_again(story);
+    publish(story, "a", "1");
+    deliver(story);
+    assert_ok(pawl__delivery_memory_sink_copy(&old, &story->sink, &story->error), &story->error);
+    publish(story, "b", "1");
+    deliver(story);
+    lose_wal(story);
+    fail_to_open(story);
+    pawl__delivery_memory_sink_done(&story->sink);
+    story->sink = old;
+    trace_add(&story->trace, "an older sink is restored");
+    open_again(story);
+    deliver(story);
+    assert_trace(&story->trace,
+                 "[  0] opened: first\n"
+                 "[  0] a = 1 is published\n"
+                 "[  0] sink: a = 1; applied 1\n"
+                 "[  0] b = 1 is published\n"
+                 "[  0] sink: a = 1, b = 1; applied 2\n"
+                 "[  0] the WAL is lost\n"
+                 "[  0] dies while it makes the index\n"
+                 "[  0] an older sink is restored\n"
+                 "[  0] opened: adopt\n"
+                 "[  0] sink: a = 1, b = 1; applied 2\n");
+}
+
+#define STORY(name) cmocka_unit_test_setup_teardown(name, begin_story, end_story)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -390,6 +691,10 @@ int main(void)
         cmocka_unit_test(test_a_consumer_is_kept_only_if_it_knows_no_more_than_we_do),
         cmocka_unit_test(test_a_row_from_before_a_rollback_is_known_by_its_version),
         cmocka_unit_test(test_retention_that_comes_near_is_seen_in_time),
+        STORY(test_an_id_stays_with_the_payload_that_the_sink_has),
+        STORY(test_a_conflict_of_an_old_wal_is_known_as_the_owner_of_its_id),
+        STORY(test_what_the_wal_forgot_is_not_waited_for_after_a_rebuild),
+        STORY(test_an_index_that_was_not_finished_counts_for_nothing),
     };
     return cmocka_run_group_tests_name("delivery_traces", tests, NULL, NULL);
 }
