@@ -35,7 +35,13 @@ struct sim_item {
     char payload[48];
 };
 
-enum sim_end { SIM_IN_STREAM, SIM_PURGED, SIM_ROLLED_BACK, SIM_RECREATED };
+enum sim_end {
+    SIM_IN_STREAM,
+    SIM_PURGED,
+    SIM_BEFORE_US, /* purged before the pipeline had ever made its consumer: nobody promised it */
+    SIM_ROLLED_BACK,
+    SIM_RECREATED,
+};
 
 /* A message that the broker acknowledged to its producer. */
 struct sim_message {
@@ -68,6 +74,7 @@ struct sim_delivery {
     /* The broker. */
     struct delivery_memory_source broker;
     bool is_cut;                   /* the connection: the next fetch fails */
+    bool has_begun;                /* the pipeline has made a consumer, once */
     struct delivery_source source; /* what the pipeline sees; so are the next two */
     struct delivery_message fetched[SIM_MESSAGES_MAX];
     struct delivery_header counter_headers[SIM_MESSAGES_MAX];

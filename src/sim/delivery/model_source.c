@@ -134,6 +134,7 @@ static pawl_status restart_at(struct delivery_source *source, uint64_t sequence,
 
     TRY(sim_before(sim, 20, PAWL_UNAVAILABLE, reterr));
     TRY(inner(source)->ops->restart_at(inner(source), sequence, reterr));
+    sim->has_begun = true;
     pawl__sim_trace(&sim->world, "consumer made anew at", sequence, 0);
     return sim_after(sim, 20, PAWL_UNAVAILABLE, reterr);
 }

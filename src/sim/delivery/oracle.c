@@ -3,7 +3,8 @@
  *   - every event that the broker acknowledged and can still deliver is in the table, or in failed_events, or filtered,
  *     and so is every event that it could once and that any store of ours kept
  *   - none of them twice
- *   - what a purge took before we had it is on record in delivery_losses
+ *   - what a purge took before we had it is on record in delivery_losses; a pipeline that had never reached the stream
+ *     begins with what it finds there
  *   - an event that only needed time is in the table, not in failed_events
  *   - nothing was acknowledged that was not on a disk of ours
  *   - accepted = delivered + filtered + failed + pending, and each is what the tables say */

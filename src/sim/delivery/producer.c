@@ -99,7 +99,7 @@ void pawl__sim_purge(struct sim_delivery *sim)
 {
     uint64_t to = pawl__sim_below(&sim->world, sim->broker.last + 1);
 
-    end_messages(sim, 1, to, SIM_PURGED);
+    end_messages(sim, 1, to, sim->has_begun ? SIM_PURGED : SIM_BEFORE_US);
     pawl__delivery_memory_purge(&sim->broker, to);
     pawl__sim_trace(&sim->world, "PURGED up to", to, 0);
 }
