@@ -116,6 +116,29 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_append_many(pawl_ledger *ledger,
                                                            pawl_append_result *ret_results,
                                                            pawl_error *reterr);
 
+/* What became of an append: `results` has `count` entries, borrowed for the call. NULL and 0 unless
+ * outcome->status is PAWL_OK. */
+typedef void (*pawl_append_done)(void *context,
+                                 const pawl_append_result *results,
+                                 size_t count,
+                                 const pawl_error *outcome);
+
+/* pawl_ledger_append_many without waiting, in the form of all asynchronous calls (pawl.h): many such appends
+ * share a transaction and an fsync. Appends that one thread starts are stored in this order. INVALID: an event
+ * is wrong, or `count` is 0. BUSY (detail QUEUE_FULL): too many wait; try again after the next `done`. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_append_async(pawl_ledger *ledger,
+                                                            const pawl_event *events,
+                                                            size_t count,
+                                                            pawl_append_done done,
+                                                            void *context,
+                                                            pawl_error *reterr);
+
+/* INVALID, with the name of the field, when no ledger with these options (NULL: the defaults) would append the
+ * event outside a turn. Nothing is opened. PAWL_OK does not say that its id is free. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_event_check(const pawl_event *event,
+                                                    const pawl_ledger_options *options,
+                                                    pawl_error *reterr);
+
 /* --- Reading ---------------------------------------------------------------------------------- */
 
 /* Which events: every field that is set must match. */
@@ -181,6 +204,20 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_reader_next(pawl_reader *reader,
 PAWL_API PAWL_MUST_USE pawl_status pawl_reader_wait(pawl_reader *reader,
                                                     uint32_t timeout_ms,
                                                     pawl_error *reterr);
+
+/* Follows without a thread per reader: `notify` runs soon after every append from now on, also of other
+ * processes, and after pawl_reader_cancel and pawl_ledger_interrupt. Several appends may be one call, and there
+ * may be nothing for this reader (its filter, an open turn). After this call, and again after each `notify`,
+ * call pawl_reader_next until NOT_FOUND.
+ *
+ * One thread of the ledger tells all readers: wake another thread and return. Inside `notify` call nothing of
+ * this reader; pawl_ledger_close does nothing there. A second call replaces `notify`, NULL ends it. Once this or
+ * pawl_reader_close has returned, the former `notify` does not run any more. */
+typedef void (*pawl_reader_notify)(void *context);
+PAWL_API PAWL_MUST_USE pawl_status pawl_reader_on_events(pawl_reader *reader,
+                                                         pawl_reader_notify notify,
+                                                         void *context,
+                                                         pawl_error *reterr);
 
 /* Ends a pawl_reader_wait, now and for ever, and a long search of pawl_reader_next. From any thread
  * or signal handler while the reader is open. */

@@ -45,6 +45,14 @@ pawl_status pawl__engine_submit(struct pawl__engine *engine,
                                   : pawl__commit_submit(engine->commit, &item, INT64_MAX, reterr);
 }
 
+pawl_status pawl__engine_submit_async(struct pawl__engine *engine,
+                                      struct pawl__commit_item *item,
+                                      pawl_error *reterr)
+{
+    return engine->commit == NULL ? pawl__fail_read_only(engine->name, reterr)
+                                  : pawl__commit_submit_async(engine->commit, item, reterr);
+}
+
 void pawl__engine_interrupt(struct pawl__engine *engine)
 {
     atomic_store(&engine->interrupted, true);

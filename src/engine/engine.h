@@ -44,6 +44,11 @@ PAWL_MUST_USE pawl_status pawl__engine_submit(struct pawl__engine *engine,
                                               struct pawl__commit_item *item,
                                               pawl_error *reterr);
 
+/* pawl__commit_submit_async. DENIED when the handle only reads. */
+PAWL_MUST_USE pawl_status pawl__engine_submit_async(struct pawl__engine *engine,
+                                                    struct pawl__commit_item *item,
+                                                    pawl_error *reterr);
+
 /* Calls on the store end soon, and threads that wait for a commit read again. Also from a signal handler. */
 void pawl__engine_interrupt(struct pawl__engine *engine);
 

@@ -34,6 +34,17 @@ static pawl_status step_over(void *context, const pawl_event *event, pawl_error 
     return PAWL_OK;
 }
 
+static void see_append(void *context,
+                       const pawl_append_result *results,
+                       size_t count,
+                       const pawl_error *outcome)
+{
+    (void)results;
+    (void)count;
+    (void)outcome;
+    *(int *)context += 1;
+}
+
 static bool see_count(void *context, pawl_view name, uint64_t count)
 {
     (void)context;
@@ -92,6 +103,7 @@ static void test_open_and_append_check_their_arguments(void **state)
     pawl_ledger *other = NULL;
     pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
     pawl_event good = event_of("e", 0, "1");
+    int answers = 0;
 
     BAD(pawl_ledger_open("memory:", NULL, NULL, &f->err));
     BAD(pawl_ledger_open("", NULL, &other, &f->err));
@@ -108,13 +120,23 @@ static void test_open_and_append_check_their_arguments(void **state)
     BAD(pawl_ledger_append_many(NULL, &good, 1, NULL, &f->err));
     BAD(pawl_ledger_append_many(l, NULL, 2, NULL, &f->err));
     BAD(pawl_ledger_append_many(l, &good, SIZE_MAX, NULL, &f->err));
+    BAD(pawl_ledger_append_async(NULL, &good, 1, see_append, &answers, &f->err));
+    BAD(pawl_ledger_append_async(l, NULL, 1, see_append, &answers, &f->err));
+    BAD(pawl_ledger_append_async(l, &good, 0, see_append, &answers, &f->err));
+    BAD(pawl_ledger_append_async(l, &good, SIZE_MAX, see_append, &answers, &f->err));
+    BAD(pawl_ledger_append_async(l, &good, 1, NULL, &answers, &f->err));
+    BAD(pawl_event_check(NULL, NULL, &f->err));
+    BAD(pawl_event_check(&good, &options, &f->err)); /* payload_bytes_max is 0 */
     for (size_t i = 0; i < EVENT_TEXTS; i++) {
         pawl_event events[] = { good, bad_event(i) };
+        BAD(pawl_ledger_append_async(l, events, 2, see_append, &answers, &f->err));
+        BAD(pawl_event_check(&events[1], NULL, &f->err));
         BAD(pawl_ledger_append(l, &events[1], NULL, &f->err));
         BAD(pawl_ledger_append_many(l, events, 2, NULL, &f->err));
     }
     assert_ok(pawl_ledger_append_many(l, NULL, 0, NULL, &f->err), &f->err);
     assert_int_equal(pawl_ledger_append(l, NULL, NULL, NULL), PAWL_INVALID); /* no error wanted */
+    assert_int_equal(answers, 0);
     assert_int_equal(latest_offset(f), 0);
 }
 
@@ -142,6 +164,7 @@ static void test_readers_check_their_arguments(void **state)
     BAD(pawl_reader_next(reader, NULL, &f->err));
     pawl_reader_close(reader);
     BAD(pawl_reader_wait(NULL, 1, &f->err));
+    BAD(pawl_reader_on_events(NULL, NULL, NULL, &f->err));
     pawl_reader_cancel(NULL);
     pawl_reader_close(NULL);
     assert_int_equal(pawl_reader_position(NULL), 0);

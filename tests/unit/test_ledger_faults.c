@@ -2,6 +2,8 @@
  * does all of it. */
 #include "lib/ledger_fixture.h"
 
+#include <stdatomic.h>
+
 #include "lib/fault.h"
 
 static void test_opening_survives_every_failed_allocation(void **state)
@@ -35,6 +37,33 @@ static void test_appending_survives_every_failed_allocation(void **state)
         assert_int_equal(results[0].offset, fired ? 99 : 1);
         assert_int_equal(latest_offset(f), fired ? 0 : 2);
     }
+}
+
+static void count_answer(void *context,
+                         const pawl_append_result *results,
+                         size_t count,
+                         const pawl_error *outcome)
+{
+    (void)results;
+    (void)count;
+    atomic_fetch_add((atomic_int *)context, outcome->status == PAWL_OK);
+}
+
+static void test_an_async_append_survives_every_failed_allocation(void **state)
+{
+    struct ledger_fixture *f = *state;
+    pawl_event events[] = { event_of("1", 0, "1"), event_of("2", 0, "2") };
+    atomic_int stored = 0;
+
+    FAULT_WALK (walk) {
+        pawl_error error = PAWL_ERROR_INIT;
+        pawl_status status =
+            pawl_ledger_append_async(f->ledger, events, 2, count_answer, &stored, &error);
+        assert_int_equal(status, fault_fired() ? PAWL_NOMEM : PAWL_OK);
+    }
+    pawl_ledger_close(f->ledger); /* waits for the answers */
+    f->ledger = NULL;
+    assert_int_equal(atomic_load(&stored), 1);
 }
 
 static pawl_status take_a_turn(struct ledger_fixture *f, pawl_error *reterr)
@@ -173,6 +202,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         LEDGER_TEST(test_opening_survives_every_failed_allocation),
         LEDGER_TEST(test_appending_survives_every_failed_allocation),
+        LEDGER_TEST(test_an_async_append_survives_every_failed_allocation),
         LEDGER_TEST(test_a_turn_survives_every_failed_allocation),
         LEDGER_TEST(test_reading_survives_every_failed_allocation),
         LEDGER_TEST(test_a_reader_that_ran_out_of_memory_goes_on_where_it_was),

@@ -48,12 +48,19 @@ static pawl_status check_submit(const struct pawl__commit_core *core,
     bool async = item->done != NULL;
     if (core->waiting >= core->limits.waiting_max
         || (async && core->limits.async_max != 0 && core->waiting >= core->limits.async_max)) {
-        return pawl__fail(reterr, PAWL_BUSY, "%zu items wait already, the limit", core->waiting);
+        return pawl__fail_detail(reterr,
+                                 PAWL_BUSY,
+                                 PAWL_DETAIL_QUEUE_FULL,
+                                 "%zu items wait already, the limit",
+                                 core->waiting);
     }
     if (async && core->limits.async_bytes_max != 0 && core->waiting > 0
         && core->waiting_bytes + item->bytes > core->limits.async_bytes_max) {
-        return pawl__fail(
-            reterr, PAWL_BUSY, "%zu bytes wait already, near the limit", core->waiting_bytes);
+        return pawl__fail_detail(reterr,
+                                 PAWL_BUSY,
+                                 PAWL_DETAIL_QUEUE_FULL,
+                                 "%zu bytes wait already, near the limit",
+                                 core->waiting_bytes);
     }
     return PAWL_OK;
 }

@@ -9,6 +9,8 @@
 enum { LEDGER_GROUP_MAX = 1000 }; /* requests that one transaction serves, ... */
 #define LEDGER_GROUP_BYTES_MAX \
     ((size_t)8 << 20) /* ... and their bytes, unless one alone has more */
+#define LEDGER_ASYNC_BYTES_MAX \
+    ((size_t)64 << 20) /* of all that wait, once an append without a waiting caller comes */
 #define LEDGER_PAYLOAD_BYTES_LIMIT (256U << 20)
 
 struct pawl_ledger {
@@ -29,6 +31,15 @@ PAWL_MUST_USE pawl_status pawl__ledger_open_at(const char *location,
                                                struct pawl__clock *clock,
                                                pawl_ledger **ret_ledger,
                                                pawl_error *reterr);
+
+/* The caller's options (NULL: the defaults), checked. */
+PAWL_MUST_USE pawl_status pawl__ledger_read_options(const pawl_ledger_options *given,
+                                                    pawl_ledger_options *ret_options,
+                                                    pawl_error *reterr);
+
+/* WRONG_THREAD inside a `done`: its thread is the committer's, which a call that waits would wait for. */
+PAWL_MUST_USE pawl_status pawl__ledger_check_may_wait(const pawl_ledger *ledger,
+                                                      pawl_error *reterr);
 
 /* Puts a request through the group commit and returns its own answer. */
 PAWL_MUST_USE pawl_status pawl__ledger_submit(pawl_ledger *ledger,

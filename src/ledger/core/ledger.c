@@ -5,6 +5,7 @@
 #include "base/core/argument.h"
 #include "base/core/error.h"
 #include "base/os/clock.h"
+#include "base/thread/inside.h"
 #include "ledger/verify/verify.h"
 
 const struct pawl__backends pawl__ledger_backends = {
@@ -40,10 +41,21 @@ static pawl_status commit_group(void *context,
     return PAWL_OK;
 }
 
+pawl_status pawl__ledger_check_may_wait(const pawl_ledger *ledger, pawl_error *reterr)
+{
+    return pawl__is_inside(ledger->engine.commit)
+               ? pawl__fail_detail(reterr,
+                                   PAWL_INVALID,
+                                   PAWL_DETAIL_WRONG_THREAD,
+                                   "called from inside a `done`, which must not wait")
+               : PAWL_OK;
+}
+
 pawl_status pawl__ledger_submit(pawl_ledger *ledger,
                                 struct ledger_request *request,
                                 pawl_error *reterr)
 {
+    TRY(pawl__ledger_check_may_wait(ledger, reterr));
     return pawl__engine_submit(&ledger->engine, &request->item, reterr);
 }
 
@@ -103,6 +115,8 @@ static pawl_status start_writing(pawl_ledger *ledger, pawl_error *reterr)
 
     options.limits.batch_items_max = LEDGER_GROUP_MAX;
     options.limits.batch_bytes_max = LEDGER_GROUP_BYTES_MAX;
+    options.limits.async_max = options.limits.waiting_max / 2;
+    options.limits.async_bytes_max = LEDGER_ASYNC_BYTES_MAX;
     TRY(pawl__engine_start(&ledger->engine, &options, reterr));
     return ledger->backend->ops->write_anchor == NULL ? PAWL_OK
                                                       : start_anchor_thread(ledger, reterr);
@@ -118,17 +132,20 @@ static pawl_status watch_outside(void *context,
     return backend->ops->watch(backend, deadline_ns, cancel, reterr);
 }
 
-static pawl_status read_options(const pawl_ledger_options *given,
-                                pawl_ledger_options *options,
-                                pawl_error *reterr)
+pawl_status pawl__ledger_read_options(const pawl_ledger_options *given,
+                                      pawl_ledger_options *ret_options,
+                                      pawl_error *reterr)
 {
-    *options = (pawl_ledger_options)PAWL_LEDGER_OPTIONS_INIT;
-    TRY(pawl__take_sized("options", given, options, sizeof(*options), reterr));
-    if (options->accept_damage && !options->read_only) {
+    pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
+
+    TRY(pawl__take_sized("options", given, &options, sizeof(options), reterr));
+    if (options.accept_damage && !options.read_only) {
         return pawl__fail(reterr, PAWL_INVALID, "accept_damage: needs read_only");
     }
-    return pawl__check_option(
-        "payload_bytes_max", options->payload_bytes_max, LEDGER_PAYLOAD_BYTES_LIMIT, reterr);
+    TRY(pawl__check_option(
+        "payload_bytes_max", options.payload_bytes_max, LEDGER_PAYLOAD_BYTES_LIMIT, reterr));
+    *ret_options = options;
+    return PAWL_OK;
 }
 
 static pawl_status open_ledger(pawl_ledger *ledger,
@@ -139,7 +156,7 @@ static pawl_status open_ledger(pawl_ledger *ledger,
 {
     struct pawl__engine *engine = &ledger->engine;
 
-    TRY(read_options(options, &ledger->options, reterr));
+    TRY(pawl__ledger_read_options(options, &ledger->options, reterr));
     pawl__engine_init(engine, "the ledger", clock);
     TRY(pawl__open_backend(&pawl__ledger_backends,
                            location,
@@ -193,9 +210,15 @@ void pawl_ledger_interrupt(pawl_ledger *ledger)
     }
 }
 
+/* Inside a callback: of a visitor or a reader, and of the committer's thread. */
+static bool is_inside(const pawl_ledger *ledger)
+{
+    return pawl__is_inside(ledger) || pawl__is_inside(ledger->engine.commit);
+}
+
 void pawl_ledger_close(pawl_ledger *ledger)
 {
-    if (ledger == NULL || pawl__calls_check_outside(ledger, "the ledger", NULL) != PAWL_OK) {
+    if (ledger == NULL || is_inside(ledger)) {
         return;
     }
     if (!pawl__engine_close(&ledger->engine, NULL, NULL)) {

@@ -15,6 +15,7 @@
 #include "base/core/argument.h"
 #include "base/core/error.h"
 #include "base/os/clock.h"
+#include "base/thread/inside.h"
 #include "ledger/core/event.h"
 #include "ledger/core/internal.h"
 #include "ledger/core/turn_index.h"
@@ -36,6 +37,9 @@ struct pawl_reader {
     pawl_event_filter filter;
     struct pawl__arena filter_texts;
     atomic_bool cancelled;
+    struct pawl__watch_subscriber subscriber; /* of pawl_reader_on_events */
+    pawl_reader_notify notify;
+    void *notify_context;
 
     uint64_t position;     /* up to here returned or left out */
     uint64_t round_end;    /* up to here everything is decided */
@@ -108,6 +112,7 @@ void pawl__ledger_reader_as_of_now(pawl_reader *reader)
 void pawl_reader_close(pawl_reader *reader)
 {
     if (reader != NULL) {
+        pawl__watch_unsubscribe(&reader->subscriber);
         pawl__ledger_turn_index_done(&reader->index);
         pawl__arena_done(&reader->page);
         pawl__arena_done(&reader->filter_texts);
@@ -371,6 +376,33 @@ void pawl_reader_cancel(pawl_reader *reader)
     }
 }
 
+/* The reader is not used after `notify`, which may have closed it. */
+static void tell(void *context)
+{
+    const pawl_reader *reader = context;
+    INSIDE(reader->ledger);
+
+    reader->notify(reader->notify_context);
+}
+
+pawl_status pawl_reader_on_events(pawl_reader *reader,
+                                  pawl_reader_notify notify,
+                                  void *context,
+                                  pawl_error *reterr)
+{
+    NEED(reader, reterr);
+    struct pawl__watch *watch = &reader->ledger->engine.watch;
+
+    if (notify != NULL) {
+        TRY(pawl__watch_outside(watch, reterr));
+    }
+    pawl__watch_unsubscribe(&reader->subscriber);
+    reader->notify = notify;
+    reader->notify_context = context;
+    return notify == NULL ? PAWL_OK
+                          : pawl__watch_subscribe(watch, &reader->subscriber, tell, reader, reterr);
+}
+
 /* Set before the watch is bumped: a thread that reads the generation first sees one of both. */
 static bool is_ended(const pawl_reader *reader)
 {
@@ -408,6 +440,7 @@ static bool wait_for_store(pawl_reader *reader, int64_t deadline_ns)
 pawl_status pawl_reader_wait(pawl_reader *reader, uint32_t timeout_ms, pawl_error *reterr)
 {
     NEED(reader, reterr);
+    TRY(pawl__ledger_check_may_wait(reader->ledger, reterr));
     struct pawl__watch *watch = &reader->ledger->engine.watch;
     int64_t deadline_ns =
         pawl__calls_now_ns(&reader->ledger->engine.calls) + (int64_t)timeout_ms * NS_PER_MS;
