@@ -138,6 +138,27 @@ static const struct pawl__field schedule_fields[] = {
 const struct pawl__record pawl__schedule_record =
     RECORD("Schedule", pawl_schedule, schedule_fields);
 
+const char *const pawl__idem_answer_names[] = {
+    [PAWL_IDEM_NEW] = "new",
+    [PAWL_IDEM_IN_FLIGHT] = "in_flight",
+    [PAWL_IDEM_DONE] = "done",
+    [PAWL_IDEM_FAILED] = "failed",
+    [PAWL_IDEM_HASH_CONFLICT] = "hash_conflict",
+    [PAWL_IDEM_IN_DOUBT] = "in_doubt",
+    [PAWL_IDEM_IN_DOUBT + 1] = NULL,
+};
+
+static const struct pawl__field idem_fields[] = {
+    { FIELD(pawl_idem, owner, FIELD_TEXT) },
+    { FIELD(pawl_idem, request_hash, FIELD_TEXT) },
+    { FIELD(pawl_idem, response, FIELD_JSON) },
+    { FIELD_AS("created_at", pawl_idem, created_at_us, FIELD_TIME) },
+    { FIELD_AS("completed_at", pawl_idem, completed_at_us, FIELD_TIME) },
+    { FIELD_AS("lease_expires_at", pawl_idem, lease_expires_at_us, FIELD_TIME) },
+    { FIELD_AS("expires_at", pawl_idem, expires_at_us, FIELD_TIME) },
+};
+const struct pawl__record pawl__idem_record = RECORD("Idem", pawl_idem, idem_fields);
+
 /* Without the answers of its keys, which are two lists. */
 static const struct pawl__field recovery_fields[] = {
     { FIELD(pawl_recovery, task, FIELD_RECORD), .record = &pawl__task_record, .flags = FIELD_SET },

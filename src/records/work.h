@@ -11,6 +11,7 @@ extern const char *const pawl__item_status_names[];
 extern const char *const pawl__task_status_names[];
 extern const char *const pawl__checkpoint_type_names[];
 extern const char *const pawl__evidence_kind_names[];
+extern const char *const pawl__idem_answer_names[];
 
 extern const struct pawl__record pawl__item_record;
 extern const struct pawl__record pawl__item_event_record;
@@ -19,6 +20,8 @@ extern const struct pawl__record pawl__task_record;
 extern const struct pawl__record pawl__evidence_record;
 extern const struct pawl__record pawl__checkpoint_record;
 extern const struct pawl__record pawl__schedule_record;
+extern const struct pawl__record
+    pawl__idem_record; /* without answer and token: the token is for NEW alone */
 extern const struct pawl__record pawl__recovery_record; /* without the answers of its keys */
 
 #endif

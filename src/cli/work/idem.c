@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/frame/input.h"
 #include "cli/work/work.h"
+#include "records/work.h"
 
 #define KEY_OPERAND                                        \
     {                                                      \
@@ -11,15 +12,6 @@
     }
 #define BEGIN "pawl idem begin --data ./data pay-7 --request '{\"euro\":5}' --only-new && "
 #define BEGIN_NEW "pawl idem begin --data ./data pay-7 --request '{\"euro\":5}' --only-new >new && "
-
-static const char *const answer_names[] = {
-    [PAWL_IDEM_NEW] = "new",
-    [PAWL_IDEM_IN_FLIGHT] = "in_flight",
-    [PAWL_IDEM_DONE] = "done",
-    [PAWL_IDEM_FAILED] = "failed",
-    [PAWL_IDEM_HASH_CONFLICT] = "hash_conflict",
-    [PAWL_IDEM_IN_DOUBT] = "in_doubt",
-};
 
 static pawl_status print_text(const struct pawl__cli_run *run,
                               const pawl_idem *idem,
@@ -33,7 +25,9 @@ static pawl_status print_text(const struct pawl__cli_run *run,
 
     return pawl__cli_work_answer(
         run,
-        ANSWER({ "answer", true, pawl__cell_text(pawl_view_of(answer_names[idem->answer])) },
+        ANSWER({ "answer",
+                 true,
+                 pawl__cell_text(pawl_view_of(pawl__idem_answer_names[idem->answer])) },
                { "owner_token", true, token },
                { "owner", false, pawl__cli_cell_of(idem->owner) },
                { "lease_expires_at", true, pawl__cli_cell_time(idem->lease_expires_at_us, lease) },
@@ -52,17 +46,11 @@ static pawl_status print_idem(const struct pawl__cli_run *run,
         return print_text(run, idem, reterr);
     }
     struct pawl__object object = pawl__object_start(&line);
-    pawl__object_text(&object, "answer", pawl_view_of(answer_names[idem->answer]));
+    pawl__object_text(&object, "answer", pawl_view_of(pawl__idem_answer_names[idem->answer]));
     if (idem->answer == PAWL_IDEM_NEW) {
         pawl__object_integer(&object, "owner_token", (int64_t)idem->owner_token);
     }
-    pawl__object_text(&object, "owner", idem->owner);
-    pawl__object_text(&object, "request_hash", idem->request_hash);
-    pawl__object_json(&object, "response", idem->response);
-    pawl__object_time(&object, "created_at", idem->created_at_us);
-    pawl__object_time(&object, "completed_at", idem->completed_at_us);
-    pawl__object_time(&object, "lease_expires_at", idem->lease_expires_at_us);
-    pawl__object_time(&object, "expires_at", idem->expires_at_us);
+    pawl__record_write_fields(&pawl__idem_record, idem, &object);
     pawl__object_end(&object);
     return pawl__cli_work_print_line(run, &line, reterr);
 }

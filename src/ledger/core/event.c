@@ -7,6 +7,7 @@
 #include "base/core/sha256.h"
 #include "base/json/json.h"
 #include "base/os/clock.h"
+#include "records/ledger.h"
 
 pawl_status pawl__ledger_event_check_name(const char *field, pawl_view text, pawl_error *reterr)
 {
@@ -285,29 +286,13 @@ pawl_status pawl__ledger_event_turn_attempt(const pawl_event *event,
 
 size_t pawl__ledger_event_text_bytes(const pawl_event *event)
 {
-    return event->id.len + event->run_id.len + event->kind.len + event->actor.len
-           + event->payload.len;
-}
-
-static void copy_text(char *space, size_t *next, pawl_view text, pawl_view *ret_copy)
-{
-    if (text.len > 0) {
-        memcpy(&space[*next], text.data, text.len);
-    }
-    *ret_copy = (pawl_view){ &space[*next], text.len };
-    *next += text.len;
+    return pawl__record_text_bytes(&pawl__event_record, event);
 }
 
 void pawl__ledger_event_copy_to(const pawl_event *event, char *space, pawl_event *ret_copy)
 {
-    size_t next = 0;
-
     *ret_copy = *event;
-    copy_text(space, &next, event->id, &ret_copy->id);
-    copy_text(space, &next, event->run_id, &ret_copy->run_id);
-    copy_text(space, &next, event->kind, &ret_copy->kind);
-    copy_text(space, &next, event->actor, &ret_copy->actor);
-    copy_text(space, &next, event->payload, &ret_copy->payload);
+    (void)pawl__record_move_texts(&pawl__event_record, ret_copy, space);
 }
 
 /* The event first: freeing it frees its texts. */
