@@ -585,8 +585,14 @@ def refused_appends_leave_nothing():
         append(data, bad, code=2)
         append(data, event("good"), bad, code=2, args=["--atomic"])
         assert not os.path.exists(data), os.listdir(data)
+    result = append(data, event("x"), event("y"), event("x", 2), code=4, args=["--atomic"])
+    says(result, "line 3: id 'x'")
+    assert not os.path.exists(data), os.listdir(data)
     append(data, event("good"), event("x" * 201), code=2)
     assert len(tail(data)) == 1
+    twice = os.path.join(place(), "new")
+    append(twice, event("x"), event("y"), event("x"), args=["--atomic"])
+    assert len(tail(twice)) == 2
 
 
 def messages_that_say_what_to_do():

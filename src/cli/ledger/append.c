@@ -9,6 +9,7 @@
 
 #include "base/core/error.h"
 #include "base/core/macros.h"
+#include "base/core/map.h"
 #include "base/core/quantity.h"
 #include "base/core/uuid.h"
 #include "base/os/clock.h"
@@ -101,13 +102,46 @@ static pawl_status answer(const struct append *append,
     return pawl__cli_out_check(reterr);
 }
 
-/* Events that would be refused must not leave a new, empty ledger: so they are tried out first. */
+/* Whether two of the events have one id. */
+static pawl_status find_repeated_id(const pawl_event *events,
+                                    size_t count,
+                                    bool *ret_repeated,
+                                    pawl_error *reterr)
+{
+    AUTO(pawl__map_free_p) struct pawl__map *ids = NULL;
+    char there = 1; /* the value of every id */
+    void *before = NULL;
+
+    TRY(pawl__map_new(count, &ids, reterr));
+    for (size_t i = 0; i < count && before == NULL; i++) {
+        TRY(pawl__map_put(ids, events[i].id, &there, &before, reterr));
+    }
+    *ret_repeated = before != NULL;
+    return PAWL_OK;
+}
+
+/* Only a ledger compares the content of events that have one id: one in memory does. */
 static pawl_status try_out(const pawl_event *events, size_t count, pawl_error *reterr)
 {
     AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
 
     TRY(pawl_ledger_open("memory:", NULL, &ledger, reterr));
     return pawl_ledger_append_many(ledger, events, count, NULL, reterr);
+}
+
+/* Events that would be refused must not leave a new, empty ledger: they are checked before it is made. */
+static pawl_status check_events(const pawl_event *events, size_t count, pawl_error *reterr)
+{
+    bool repeated = false;
+
+    for (size_t i = 0; i < count; i++) {
+        pawl_status status = pawl_event_check(&events[i], NULL, reterr);
+        if (status != PAWL_OK) {
+            return count == 1 ? status : pawl__fail_context(reterr, status, "event %zu", i);
+        }
+    }
+    TRY(find_repeated_id(events, count, &repeated, reterr));
+    return repeated ? try_out(events, count, reterr) : PAWL_OK;
 }
 
 static pawl_status create_for(struct append *append,
@@ -118,7 +152,7 @@ static pawl_status create_for(struct append *append,
     if (append->ledger != NULL) {
         return PAWL_OK;
     }
-    TRY(try_out(events, count, reterr));
+    TRY(check_events(events, count, reterr));
     return pawl__cli_ledger_open(append->run, LEDGER_TO_CREATE, &append->ledger, reterr);
 }
 
