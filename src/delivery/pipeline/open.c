@@ -113,6 +113,10 @@ static pawl_status claim_wal(struct delivery_pipeline *pipeline,
     if (plan->pairing == DELIVERY_ADOPT) { /* its entries may be older than the last rollback */
         meta->rewound = (struct delivery_rewound){ .lsn = plan->applied, .sequence = UINT64_MAX };
     }
+    if (sides->sink_found && pawl__delivery_is_rewound(&meta->rewound, &sides->cursor)) {
+        /* The row may be younger than the rollback after all: what it covers, the WAL may have forgotten. */
+        meta->doubt_to = MAX(meta->doubt_to, sides->cursor.stream.sequence);
+    }
     meta->sink_id = sides->cursor.sink_id;
     meta->epoch = plan->epoch;
     meta->fence = plan->fence;

@@ -64,15 +64,29 @@ static pawl_status follow(struct delivery_pipeline *pipeline,
     return status;
 }
 
+/* The position is ahead of the record by now. After a failure nobody knows which of them the disk has, and the next
+ * record would not say what this one did: open it again. */
+static pawl_status write_meta(struct delivery_pipeline *pipeline,
+                              const struct delivery_wal_meta *meta,
+                              pawl_error *reterr)
+{
+    struct delivery_wal *wal = pipeline->parts.wal;
+    pawl_status status = wal->ops->write_meta(wal, meta, reterr);
+
+    pipeline->is_broken |= status != PAWL_OK;
+    if (status == PAWL_OK) {
+        pipeline->meta = *meta;
+    }
+    return status;
+}
+
 /* Durable before anything is read from a new tail, or read again: entries of the old one would be taken for it, and
  * what the sink has for new. */
 static pawl_status note_changes(struct delivery_pipeline *pipeline,
                                 enum delivery_truth truth,
                                 pawl_error *reterr)
 {
-    struct delivery_wal *wal = pipeline->parts.wal;
     struct delivery_wal_meta meta = pipeline->meta;
-
     const struct delivery_position *position = &pipeline->shared.position;
     bool is_new = meta.stream.created_ns != position->created_ns;
 
@@ -92,9 +106,7 @@ static pawl_status note_changes(struct delivery_pipeline *pipeline,
         meta.restart_source = true;
     }
     meta.doubt_to = MAX(meta.doubt_to, pipeline->shared.position.doubt_to);
-    TRY(wal->ops->write_meta(wal, &meta, reterr));
-    pipeline->meta = meta;
-    return PAWL_OK;
+    return write_meta(pipeline, &meta, reterr);
 }
 
 static bool must_restart(const struct delivery_pipeline *pipeline,
@@ -112,17 +124,15 @@ static bool must_restart(const struct delivery_pipeline *pipeline,
 static pawl_status restart_source(struct delivery_pipeline *pipeline, pawl_error *reterr)
 {
     struct delivery_source *source = pipeline->parts.source;
-    struct delivery_wal *wal = pipeline->parts.wal;
     struct delivery_wal_meta meta = pipeline->meta;
 
     TRY(source->ops->restart_at(
         source, pawl__delivery_position_floor(&pipeline->shared.position) + 1, reterr));
-    if (meta.restart_source) {
-        meta.restart_source = false;
-        TRY(wal->ops->write_meta(wal, &meta, reterr));
-        pipeline->meta = meta;
+    if (!meta.restart_source) {
+        return PAWL_OK;
     }
-    return PAWL_OK;
+    meta.restart_source = false;
+    return write_meta(pipeline, &meta, reterr);
 }
 
 static pawl_status settle(struct delivery_pipeline *pipeline, pawl_error *reterr)
