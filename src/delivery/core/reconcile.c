@@ -35,7 +35,8 @@ static const char *why_wal_is_stale(const struct delivery_sides *sides)
     if (sides->cursor.fence > sides->meta.fence || sides->cursor.epoch > sides->meta.epoch) {
         return "the WAL is an older copy: the sink was opened since";
     }
-    if (sides->cursor.applied > sides->stats.last) {
+    /* One that was adopted is empty, and knows what had been applied before. */
+    if (sides->cursor.applied > MAX(sides->stats.last, sides->meta.applied)) {
         return "the WAL is an older copy: the sink has applied more than it holds";
     }
     return NULL;
