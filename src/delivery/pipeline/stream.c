@@ -45,16 +45,18 @@ static pawl_status follow(struct delivery_pipeline *pipeline,
                           pawl_error *reterr)
 {
     struct delivery_shared *shared = &pipeline->shared;
-    /* Neither WAL nor sink knows anything, and yet our consumer was here before: both are lost. */
+    /* Neither WAL nor sink knows a stream, and yet our consumer was here before: both are lost. */
     bool is_second_life =
-        pipeline->pairing == DELIVERY_FIRST && state->consumer_found && state->delivered > 0;
+        shared->position.created_ns == 0 && state->consumer_found && state->delivered > 0;
     bool rebuilding = !pipeline->is_connected && (pipeline->rebuilding || is_second_life);
 
     pawl__lock(&shared->lock);
     size_t before = shared->losses.count;
     pawl_status status = pawl__delivery_follow(
         &shared->position, truth, common, state, rebuilding, &shared->losses, reterr);
-    if (rebuilding) { /* from the start again: the sink may know what the index does not */
+    if (rebuilding || truth == DELIVERY_RECREATED) {
+        /* From the start again, and a row of an older sink may not know how far we were in this stream: the sink may
+         * have what neither index nor WAL does. */
         shared->position.doubt_to = MAX(shared->position.doubt_to, state->last);
     }
     for (size_t i = before; i < shared->losses.count; i++) {
