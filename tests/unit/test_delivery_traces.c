@@ -391,6 +391,7 @@ struct story {
     struct delivery_wal_ops wal_ops; /* of a WAL that cannot finish its index */
     struct delivery_settings settings;
     struct delivery_pipeline pipeline;
+    int64_t published;
     pawl_error error;
 };
 
@@ -427,21 +428,22 @@ static int end_story(void **state)
     return 0;
 }
 
+/* `id` "": it has none. */
 static void publish(struct story *story, const char *id, const char *payload)
 {
     struct delivery_header header = { pawl_view_of("Nats-Msg-Id"), pawl_view_of(id) };
     struct delivery_message message = {
-        .place = { .stored_ns = (int64_t)story->source.last + 100 },
+        .place = { .stored_ns = 100 + ++story->published },
         .subject = pawl_view_of("events"),
         .headers = &header,
-        .header_count = 1,
+        .header_count = id[0] == '\0' ? 0 : 1,
         .payload = pawl_view_of(payload),
     };
     uint64_t sequence = 0;
 
     assert_ok(pawl__delivery_memory_publish(&story->source, &message, &sequence, &story->error),
               &story->error);
-    trace_add(&story->trace, "%s = %s is published", id, payload);
+    trace_add(&story->trace, "%s%s%s is published", id, id[0] == '\0' ? "" : " = ", payload);
 }
 
 static pawl_status try_to_open(struct story *story)
@@ -462,7 +464,7 @@ static void open_again(struct story *story)
     trace_add(&story->trace, "opened: %s", pawl__delivery_pairing_name(story->pipeline.pairing));
 }
 
-/* What the sink has, in the order in which it came: "a = 1, a = 2 (conflict)". */
+/* What the sink has, in the order in which it came: "a = 1, a = 2 (conflict), 3". */
 static void show_sink(struct story *story)
 {
     char text[200];
@@ -470,11 +472,12 @@ static void show_sink(struct story *story)
 
     for (size_t i = 0; i < story->sink.count; i++) {
         const struct delivery_memory_row *row = &story->sink.rows[i];
-        pawl__buf_add_format(&line,
-                             "%s%.*s = %.*s",
-                             i == 0 ? "" : ", ",
-                             VIEW_ARGS(row->stored->entry.event_id),
-                             VIEW_ARGS(row->stored->entry.payload));
+        const struct delivery_entry *entry = &row->stored->entry;
+        pawl__buf_add_text(&line, i == 0 ? "" : ", ");
+        if (!entry->by_place) {
+            pawl__buf_add_format(&line, "%.*s = ", VIEW_ARGS(entry->event_id));
+        }
+        pawl__buf_add(&line, entry->payload);
         if (row->kind == DELIVERY_TO_FAILED) {
             pawl__buf_add_format(&line, " (%s)", row->reason);
         }
@@ -675,6 +678,174 @@ static void test_an_index_that_was_not_finished_counts_for_nothing(void **state)
                  "[  0] sink: a = 1, b = 1; applied 2\n");
 }
 
+static void apply_and_forget(struct story *story, int64_t seconds)
+{
+    size_t moved = 0;
+
+    assert_ok(pawl__delivery_apply(&story->pipeline, &moved, &story->error), &story->error);
+    trace_at(&story->trace, seconds);
+    assert_ok(pawl__delivery_maintain(&story->pipeline, &story->error), &story->error);
+    trace_add(&story->trace, "the WAL holds %zu entries", story->wal.count);
+}
+
+static void test_a_wal_that_was_adopted_stays_the_one(void **state)
+{
+    struct story *story = *state;
+
+    open_again(story);
+    publish(story, "a", "1");
+    deliver(story);
+    lose_wal(story);
+    open_again(story);
+    open_again(story); /* it is empty still */
+    assert_trace(&story->trace,
+                 "[  0] opened: first\n"
+                 "[  0] a = 1 is published\n"
+                 "[  0] sink: a = 1; applied 1\n"
+                 "[  0] the WAL is lost\n"
+                 "[  0] opened: adopt\n"
+                 "[  0] opened: resume\n");
+}
+
+static void test_a_second_life_is_known_after_another_start(void **state)
+{
+    struct story *story = *state;
+
+    open_again(story);
+    publish(story, "a", "1");
+    deliver(story);
+    lose_wal(story);
+    lose_sink(story);
+    pawl__delivery_memory_purge(&story->source, 1);
+    open_again(story);
+    open_again(story); /* killed before it asked the stream */
+    deliver(story);
+    assert_int_equal(story->sink.loss_count, 1);
+    trace_add(&story->trace,
+              "lost: %" PRIu64 " to %" PRIu64 ", %s",
+              story->sink.losses[0].from,
+              story->sink.losses[0].to,
+              pawl__delivery_loss_reason_name(story->sink.losses[0].reason));
+    assert_trace(&story->trace,
+                 "[  0] opened: first\n"
+                 "[  0] a = 1 is published\n"
+                 "[  0] sink: a = 1; applied 1\n"
+                 "[  0] the WAL is lost\n"
+                 "[  0] the sink is lost\n"
+                 "[  0] opened: first\n"
+                 "[  0] opened: resume\n"
+                 "[  0] sink: ; applied 0\n"
+                 "[  0] lost: 1 to 1, rebuild\n");
+}
+
+static void test_an_older_sink_does_not_know_the_stream_that_was_recreated(void **state)
+{
+    struct story *story = *state;
+    struct delivery_memory_sink old = pawl__delivery_memory_sink(&first_sink_id, NULL);
+
+    open_again(story);
+    publish(story, "", "1");
+    deliver(story);
+    assert_ok(pawl__delivery_memory_sink_copy(&old, &story->sink, &story->error), &story->error);
+    pawl__delivery_memory_recreate(&story->source, 2);
+    open_again(story);
+    publish(story, "", "2");
+    deliver(story);
+    pawl__delivery_memory_sink_done(&story->sink);
+    story->sink = old;
+    trace_add(&story->trace, "an older sink is restored");
+    open_again(story);
+    apply_and_forget(story, 61); /* before the stream was asked */
+    deliver(story);
+    assert_trace(&story->trace,
+                 "[  0] opened: first\n"
+                 "[  0] 1 is published\n"
+                 "[  0] sink: 1; applied 1\n"
+                 "[  0] opened: resume\n"
+                 "[  0] 2 is published\n"
+                 "[  0] sink: 1, 2; applied 2\n"
+                 "[  0] an older sink is restored\n"
+                 "[  0] opened: resume\n"
+                 "[ 61] the WAL holds 0 entries\n"
+                 "[ 61] sink: 1, 2; applied 2\n");
+}
+
+static void test_the_first_row_after_a_rollback_may_be_followed_too_far_back(void **state)
+{
+    struct story *story = *state;
+
+    open_again(story);
+    publish(story, "", "1");
+    publish(story, "", "2");
+    deliver(story);
+    pawl__delivery_memory_roll_back(&story->source, 1, true);
+    publish(story, "", "3");
+    publish(story, "", "4");
+    open_again(story);
+    deliver(story);
+    apply_and_forget(story, 61);
+    open_again(story);
+    deliver(story);
+    assert_trace(&story->trace,
+                 "[  0] opened: first\n"
+                 "[  0] 1 is published\n"
+                 "[  0] 2 is published\n"
+                 "[  0] sink: 1, 2; applied 2\n"
+                 "[  0] 3 is published\n"
+                 "[  0] 4 is published\n"
+                 "[  0] opened: resume\n"
+                 "[  0] sink: 1, 2, 3, 4; applied 4\n"
+                 "[ 61] the WAL holds 0 entries\n"
+                 "[ 61] opened: resume\n"
+                 "[ 61] sink: 1, 2, 3, 4; applied 4\n");
+}
+
+static const struct delivery_wal_ops *good_ops;
+
+static pawl_status lose_the_answer(struct delivery_wal *wal,
+                                   const struct delivery_wal_meta *meta,
+                                   pawl_error *reterr)
+{
+    pawl_status status = good_ops->write_meta(wal, meta, reterr);
+
+    assert_int_equal(status, PAWL_OK);
+    *reterr = (pawl_error){ .status = PAWL_IO, .message = "the answer was lost" };
+    return PAWL_IO;
+}
+
+static void test_a_rollback_whose_record_is_in_doubt_is_followed_by_a_new_start(void **state)
+{
+    struct story *story = *state;
+    size_t moved = 0;
+
+    open_again(story);
+    publish(story, "a", "1");
+    publish(story, "b", "2");
+    deliver(story);
+    pawl__delivery_memory_roll_back(&story->source, 1, true);
+    publish(story, "c", "3");
+    good_ops = story->wal.base.ops;
+    story->wal_ops = *good_ops;
+    story->wal_ops.write_meta = lose_the_answer;
+    story->wal.base.ops = &story->wal_ops;
+    story->pipeline.shared.check_stream = true; /* the connection was cut */
+    assert_status(
+        pawl__delivery_intake(&story->pipeline, &moved, &story->error), PAWL_IO, &story->error);
+    story->wal.base.ops = good_ops;
+    assert_true(pawl__delivery_must_reopen(&story->pipeline));
+    open_again(story);
+    deliver(story);
+    assert_int_equal(story->wal.meta.rewound.lsn, 2); /* b's place is c's now */
+    assert_trace(&story->trace,
+                 "[  0] opened: first\n"
+                 "[  0] a = 1 is published\n"
+                 "[  0] b = 2 is published\n"
+                 "[  0] sink: a = 1, b = 2; applied 2\n"
+                 "[  0] c = 3 is published\n"
+                 "[  0] opened: resume\n"
+                 "[  0] sink: a = 1, b = 2, c = 3; applied 3\n");
+}
+
 #define STORY(name) cmocka_unit_test_setup_teardown(name, begin_story, end_story)
 
 int main(void)
@@ -695,6 +866,11 @@ int main(void)
         STORY(test_a_conflict_of_an_old_wal_is_known_as_the_owner_of_its_id),
         STORY(test_what_the_wal_forgot_is_not_waited_for_after_a_rebuild),
         STORY(test_an_index_that_was_not_finished_counts_for_nothing),
+        STORY(test_a_wal_that_was_adopted_stays_the_one),
+        STORY(test_a_second_life_is_known_after_another_start),
+        STORY(test_an_older_sink_does_not_know_the_stream_that_was_recreated),
+        STORY(test_the_first_row_after_a_rollback_may_be_followed_too_far_back),
+        STORY(test_a_rollback_whose_record_is_in_doubt_is_followed_by_a_new_start),
     };
     return cmocka_run_group_tests_name("delivery_traces", tests, NULL, NULL);
 }
