@@ -89,8 +89,8 @@ static struct node_app_state state_of(const struct node_app *app)
     return state;
 }
 
-/* One that is open stays so until it is released. */
-static struct node_app_state hold_locked(struct node_app *app) REQUIRES_LOCK(app->all->lock)
+/* One that is open stays so until it is released. With the lock of the applications. */
+static struct node_app_state hold(struct node_app *app)
 {
     struct node_app_state state = state_of(app);
 
@@ -120,7 +120,7 @@ bool pawl__serve_app_find(struct apps_part *part, pawl_view name, struct node_ap
     pawl__lock(&apps->lock);
     struct node_app *found = find_locked(apps, name);
     if (found != NULL) {
-        *ret_state = hold_locked(found);
+        *ret_state = hold(found);
     }
     pawl__unlock(&apps->lock);
     return found != NULL;
@@ -137,7 +137,7 @@ struct node_app_state *pawl__serve_app_states(struct apps_part *part,
     struct node_app_state *states = calloc(apps->count + apps->lost_count + 1, sizeof(*states));
     for (size_t i = 0; states != NULL && i < apps->count; i++) {
         if (!to_close || apps->apps[i]->app != NULL) {
-            states[count++] = hold_locked(apps->apps[i]);
+            states[count++] = hold(apps->apps[i]);
         }
     }
     for (size_t i = 0; states != NULL && to_close && i < apps->lost_count; i++) {

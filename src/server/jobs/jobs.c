@@ -79,20 +79,14 @@ struct pawl__cancel *pawl__serve_job_cancelled(struct pawl__job_run *run)
     return &run->cancel;
 }
 
-/* False: the state does not allow it. */
-static bool apply_locked(struct pawl__job_run *run, enum pawl__job_command command)
-    REQUIRES_LOCK(run->jobs->lock)
+static void end_locked(struct pawl__jobs *jobs,
+                       struct pawl__job_run *run,
+                       enum pawl__job_command command) REQUIRES_LOCK(jobs->lock)
 {
-    return pawl__serve_job_next(run->state, command, &run->state);
-}
-
-static void end_locked(struct pawl__job_run *run, enum pawl__job_command command)
-    REQUIRES_LOCK(run->jobs->lock)
-{
-    bool allowed = apply_locked(run, command);
+    bool allowed = pawl__serve_job_next(run->state, command, &run->state);
 
     REQUIRE(allowed && pawl__serve_job_has_ended(run->state));
-    run->ended_at_us = pawl__wall_us(run->jobs->clock);
+    run->ended_at_us = pawl__wall_us(jobs->clock);
     if (run->state == PAWL__JOB_INTERRUPTED) {
         (void)pawl__fail(&run->error, PAWL_CANCELLED, "the node stopped while the job ran");
     }
@@ -208,7 +202,7 @@ static void run_one(struct pawl__jobs *jobs, struct pawl__job_run *run)
     pawl__lock(&jobs->lock);
     run->error = error;
     run->result = result;
-    end_locked(run, command_of(status));
+    end_locked(jobs, run, command_of(status));
     pawl__unlock(&jobs->lock);
     write_end(jobs, run);
 }
@@ -235,7 +229,7 @@ static void run_jobs(void *context)
             pawl__cond_wait(&jobs->changed, &jobs->lock);
             continue;
         }
-        bool allowed = apply_locked(run, PAWL__JOB_START);
+        bool allowed = pawl__serve_job_next(run->state, PAWL__JOB_START, &run->state);
         REQUIRE(allowed);
         run->started_at_us = pawl__wall_us(jobs->clock);
         pawl__unlock(&jobs->lock);
@@ -296,7 +290,7 @@ static void end_queued(struct pawl__jobs *jobs)
         next = run->next;
         if (run->state == PAWL__JOB_QUEUED) {
             pawl__lock(&jobs->lock);
-            end_locked(run, PAWL__JOB_INTERRUPT);
+            end_locked(jobs, run, PAWL__JOB_INTERRUPT);
             pawl__unlock(&jobs->lock);
             write_end(jobs, run);
         }
@@ -475,14 +469,15 @@ static pawl_status has_ended(void *context, const struct pawl__job *job, pawl_er
 }
 
 /* A queued one is nobody else's once it has ended; one that runs is told, under the lock: it might be gone after it. */
-static struct pawl__job_run *cancel_locked(struct pawl__job_run *run, bool *ret_told)
-    REQUIRES_LOCK(run->jobs->lock)
+static struct pawl__job_run *cancel_locked(struct pawl__jobs *jobs,
+                                           struct pawl__job_run *run,
+                                           bool *ret_told) REQUIRES_LOCK(jobs->lock)
 {
     if (run->state == PAWL__JOB_QUEUED) {
-        end_locked(run, PAWL__JOB_CANCEL);
+        end_locked(jobs, run, PAWL__JOB_CANCEL);
         return run;
     }
-    *ret_told = apply_locked(run, PAWL__JOB_CANCEL);
+    *ret_told = pawl__serve_job_next(run->state, PAWL__JOB_CANCEL, &run->state);
     if (*ret_told) {
         pawl__cancel_now(&run->cancel);
     }
@@ -497,7 +492,7 @@ pawl_status pawl__serve_jobs_stop(struct pawl__jobs *jobs, pawl_view job_id, paw
     pawl__lock(&jobs->lock);
     struct pawl__job_run *run = find_locked(jobs, job_id);
     if (run != NULL) {
-        ended = cancel_locked(run, &told);
+        ended = cancel_locked(jobs, run, &told);
     }
     pawl__unlock(&jobs->lock);
     if (ended != NULL) {
