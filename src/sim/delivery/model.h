@@ -75,6 +75,7 @@ struct sim_delivery {
     struct delivery_memory_source broker;
     bool is_cut;                   /* the connection: the next fetch fails */
     bool has_begun;                /* the pipeline has made a consumer, once */
+    bool was_looked_at;            /* the stream, since something happened to it */
     struct delivery_source source; /* what the pipeline sees; so are the next two */
     struct delivery_message fetched[SIM_MESSAGES_MAX];
     struct delivery_header counter_headers[SIM_MESSAGES_MAX];

@@ -124,7 +124,10 @@ static pawl_status state(struct delivery_source *source,
                          struct delivery_stream_state *ret_state,
                          pawl_error *reterr)
 {
-    TRY(sim_before(SIM_OF(source, source), 20, PAWL_UNAVAILABLE, reterr));
+    struct sim_delivery *sim = SIM_OF(source, source);
+
+    TRY(sim_before(sim, 20, PAWL_UNAVAILABLE, reterr));
+    sim->was_looked_at = true;
     return inner(source)->ops->state(inner(source), probe, ret_state, reterr);
 }
 

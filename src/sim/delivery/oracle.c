@@ -192,7 +192,7 @@ bool pawl__sim_is_drained(const struct sim_delivery *sim)
             return false;
         }
     }
-    return sim->is_alive && sim->is_open && !sim->pipeline.shared.check_stream
+    return sim->is_alive && sim->is_open && sim->was_looked_at && !sim->pipeline.shared.check_stream
            && sim->pipeline.shared.losses.count == 0 && sim->table.exception_count == 0
            && sim->live.last <= sim->table.cursor.applied
            && sim->pipeline.cursor.counters.accepted == sim->pipeline.shared.accepted;

@@ -92,6 +92,7 @@ static void end_messages(struct sim_delivery *sim, uint64_t from, uint64_t to, e
             message->end = end;
         }
     }
+    sim->was_looked_at = false;
     sim->faults++;
 }
 
