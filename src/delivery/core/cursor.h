@@ -30,7 +30,8 @@ struct delivery_cursor {
         applied; /* up to here everything is in the table, in failed_events, filtered, or an exception */
     struct delivery_place
         stream;         /* up to this place of the source everything is applied; sequence 0:
-                                   * nothing. `stored_ns` is of the message at `sequence`, 0: not known */
+                                   * nothing. `stored_ns` is of the message at `sequence`, 0: not known,
+                                   * DELIVERY_STORED_GONE: the stream had forgotten it */
     int64_t running_ns; /* how long the pipeline has run in all; see running.h */
     struct delivery_counters counters;
 };

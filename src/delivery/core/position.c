@@ -213,6 +213,16 @@ void pawl__delivery_position_exceptions(struct delivery_position *position,
     position->echo_count = kept;
 }
 
+pawl_status pawl__delivery_position_gone(struct delivery_position *position,
+                                         uint64_t sequence,
+                                         pawl_error *reterr)
+{
+    struct delivery_place place = { position->created_ns, sequence, DELIVERY_STORED_GONE };
+
+    add_anchor(position, &place);
+    return pawl__cursor_observe(&position->seen, 1, sequence, 0, NULL, reterr);
+}
+
 bool pawl__delivery_position_may_know(const struct delivery_position *position,
                                       const struct delivery_place *place)
 {

@@ -31,6 +31,9 @@ struct delivery_echo {
     uint64_t sequence;
 };
 
+/* Of an anchor, in place of a time: the stream had forgotten this place. A message that is there is of a new tail. */
+#define DELIVERY_STORED_GONE INT64_C(-1)
+
 enum {
     DELIVERY_SPAN_ENTRIES = 1024, /* that share a span */
     DELIVERY_ANCHORS = 32,
@@ -53,7 +56,7 @@ struct delivery_position {
     size_t span_room;
     delivery_lsn span_first; /* the first LSN of the newest span */
 
-    /* Messages that are known to be in the stream, ascending: denser towards the end. */
+    /* Messages that are known to be in the stream, or to be gone, ascending: denser towards the end. */
     struct delivery_place anchors[DELIVERY_ANCHORS];
     size_t anchor_count;
 };
@@ -98,6 +101,11 @@ void pawl__delivery_position_exception(struct delivery_position *position,
 void pawl__delivery_position_exceptions(struct delivery_position *position,
                                         const struct delivery_exception *exceptions,
                                         size_t count);
+
+/* The stream has forgotten everything up to `sequence`: it is seen, in so far as it ever can be. */
+PAWL_MUST_USE pawl_status pawl__delivery_position_gone(struct delivery_position *position,
+                                                       uint64_t sequence,
+                                                       pawl_error *reterr);
 
 /* True when a message at this place may have been seen before, so that the WAL's silence about it is not enough. */
 bool pawl__delivery_position_may_know(const struct delivery_position *position,

@@ -12,6 +12,9 @@ enum delivery_truth pawl__delivery_truth(const struct delivery_position *positio
     if (position->created_ns != 0 && state->created_ns != position->created_ns) {
         return DELIVERY_RECREATED;
     }
+    if (state->last < pawl__delivery_position_floor(position)) {
+        return DELIVERY_ROLLED_BACK;
+    }
     if (anchor == NULL) {
         return DELIVERY_SAME;
     }
@@ -133,6 +136,7 @@ pawl_status pawl__delivery_follow(struct delivery_position *position,
         position->created_ns = state->created_ns;
         if (!rebuilding && state->first > 1) { /* a new pipeline begins with what there is */
             start.sequence = state->first - 1;
+            start.stored_ns = DELIVERY_STORED_GONE;
             return begin_at(position, &start, reterr);
         }
     }
@@ -141,7 +145,7 @@ pawl_status pawl__delivery_follow(struct delivery_position *position,
     }
     uint64_t gone_to = state->first - 1;
     TRY(add_unseen(position, gone_to, reason_of(state, rebuilding), losses, reterr));
-    return pawl__cursor_observe(&position->seen, 1, gone_to, 0, NULL, reterr);
+    return pawl__delivery_position_gone(position, gone_to, reterr);
 }
 
 struct delivery_rewound pawl__delivery_rewind(const struct delivery_position *position,
