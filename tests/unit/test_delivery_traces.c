@@ -305,6 +305,52 @@ static void test_a_lost_tail_is_followed_down_to_what_is_still_the_same(void **s
     walk_done(&walk);
 }
 
+static void test_a_message_at_a_place_that_was_purged_is_of_a_new_tail(void **state)
+{
+    struct walk walk = walk_start();
+
+    (void)state;
+    append(&walk, 1, 1);
+    walk.stream.first = 3; /* 1 and 2 were purged, and 2 was never seen */
+    walk.stream.last = 2;
+    follow(&walk, 0);
+    struct delivery_place row = pawl__delivery_position_applied(&walk.position, 1);
+    assert_int_equal(row.sequence, 2);
+    assert_ok(pawl__delivery_position_start(&walk.position, &row, &walk.error), &walk.error);
+    trace_add(&walk.trace, "all but the row is lost");
+    walk.stream.first = 2; /* the server lost its tail and got another 2 */
+    walk.stream.probe_found = true;
+    walk.stream.probe_stored_ns = 21;
+    follow(&walk, 0);
+    assert_trace(&walk.trace,
+                 "[  0] LSN 1 from 1 -> floor 1\n"
+                 "[  0] truth 0 -> floor 2\n"
+                 "[  0] lost 2-2 of 1: purged\n"
+                 "[  0] all but the row is lost\n"
+                 "[  0] truth 2 -> floor 1\n"
+                 "[  0] lost 3--1 of 1: rolled_back\n"
+                 "[  0] lost 1-1 of 1: retention\n");
+    walk_done(&walk);
+}
+
+static void test_a_stream_that_ends_below_the_row_has_lost_its_tail(void **state)
+{
+    struct walk walk = walk_start();
+    const struct delivery_place row = { 1, 5, 0 }; /* nobody knows when 5 was stored */
+
+    (void)state;
+    assert_ok(pawl__delivery_position_start(&walk.position, &row, &walk.error), &walk.error);
+    walk.stream.last = 5;
+    follow(&walk, 0);
+    walk.stream.last = 4;
+    follow(&walk, 0);
+    assert_trace(&walk.trace,
+                 "[  0] truth 0 -> floor 5\n"
+                 "[  0] truth 2 -> floor 0\n"
+                 "[  0] lost 6--1 of 1: rolled_back\n");
+    walk_done(&walk);
+}
+
 static void test_a_recreated_stream_begins_anew(void **state)
 {
     struct walk walk = walk_start();
@@ -858,6 +904,8 @@ int main(void)
         cmocka_unit_test(test_the_wal_keeps_what_a_checkpoint_or_the_floor_does_not_cover),
         cmocka_unit_test(test_a_purge_loses_exactly_what_was_not_seen),
         cmocka_unit_test(test_a_lost_tail_is_followed_down_to_what_is_still_the_same),
+        cmocka_unit_test(test_a_message_at_a_place_that_was_purged_is_of_a_new_tail),
+        cmocka_unit_test(test_a_stream_that_ends_below_the_row_has_lost_its_tail),
         cmocka_unit_test(test_a_recreated_stream_begins_anew),
         cmocka_unit_test(test_a_consumer_is_kept_only_if_it_knows_no_more_than_we_do),
         cmocka_unit_test(test_a_row_from_before_a_rollback_is_known_by_its_version),
