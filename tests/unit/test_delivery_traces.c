@@ -892,6 +892,46 @@ static void test_a_rollback_whose_record_is_in_doubt_is_followed_by_a_new_start(
                  "[  0] sink: a = 1, b = 2, c = 3; applied 3\n");
 }
 
+static const struct delivery_source_ops *good_source_ops;
+
+/* A file that is read again knows only the lines up to the one that it was asked for. */
+static pawl_status know_what_is_asked(struct delivery_source *source,
+                                      uint64_t probe,
+                                      struct delivery_stream_state *ret_state,
+                                      pawl_error *reterr)
+{
+    pawl_status status = good_source_ops->state(source, probe, ret_state, reterr);
+
+    ret_state->last = MIN(ret_state->last, probe);
+    return status;
+}
+
+static void test_a_source_is_asked_about_the_row_before_it_is_thought_short(void **state)
+{
+    struct story *story = *state;
+
+    open_again(story);
+    publish(story, "a", "1");
+    deliver(story);
+    lose_wal(story);
+    story->sink.cursor.stream.stored_ns = 0; /* nobody knows when it was stored */
+    good_source_ops = story->source.base.ops;
+    struct delivery_source_ops ops = *good_source_ops;
+    ops.state = know_what_is_asked;
+    story->source.base.ops = &ops;
+    open_again(story);
+    deliver(story);
+    story->source.base.ops = good_source_ops;
+    assert_int_equal(story->sink.loss_count, 0);
+    assert_trace(&story->trace,
+                 "[  0] opened: first\n"
+                 "[  0] a = 1 is published\n"
+                 "[  0] sink: a = 1; applied 1\n"
+                 "[  0] the WAL is lost\n"
+                 "[  0] opened: adopt\n"
+                 "[  0] sink: a = 1; applied 1\n");
+}
+
 #define STORY(name) cmocka_unit_test_setup_teardown(name, begin_story, end_story)
 
 int main(void)
@@ -919,6 +959,7 @@ int main(void)
         STORY(test_an_older_sink_does_not_know_the_stream_that_was_recreated),
         STORY(test_the_first_row_after_a_rollback_may_be_followed_too_far_back),
         STORY(test_a_rollback_whose_record_is_in_doubt_is_followed_by_a_new_start),
+        STORY(test_a_source_is_asked_about_the_row_before_it_is_thought_short),
     };
     return cmocka_run_group_tests_name("delivery_traces", tests, NULL, NULL);
 }

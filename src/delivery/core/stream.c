@@ -12,11 +12,9 @@ enum delivery_truth pawl__delivery_truth(const struct delivery_position *positio
     if (position->created_ns != 0 && state->created_ns != position->created_ns) {
         return DELIVERY_RECREATED;
     }
-    if (state->last < pawl__delivery_position_floor(position)) {
-        return DELIVERY_ROLLED_BACK;
-    }
     if (anchor == NULL) {
-        return DELIVERY_SAME;
+        return state->last < pawl__delivery_position_floor(position) ? DELIVERY_ROLLED_BACK
+                                                                     : DELIVERY_SAME;
     }
     if (state->last < anchor->sequence) {
         return DELIVERY_ROLLED_BACK;

@@ -12,7 +12,8 @@ enum delivery_truth {
     DELIVERY_ROLLED_BACK, /* the server lost its tail, and hands out the same sequences again */
 };
 
-/* `anchor` NULL: nothing was ever read. The state was asked about the anchor's sequence. */
+/* `anchor` NULL: no message is known. The state was asked about the anchor's sequence, or about the floor: a source
+ * may not know how far it reaches before it is asked. */
 enum delivery_truth pawl__delivery_truth(const struct delivery_position *position,
                                          const struct delivery_place *anchor,
                                          const struct delivery_stream_state *state);

@@ -10,13 +10,13 @@ static const struct delivery_place *anchor_at(const struct delivery_position *po
 }
 
 static pawl_status ask(struct delivery_pipeline *pipeline,
-                       const struct delivery_place *anchor,
+                       uint64_t probe,
                        struct delivery_stream_state *ret_state,
                        pawl_error *reterr)
 {
     struct delivery_source *source = pipeline->parts.source;
 
-    return source->ops->state(source, anchor == NULL ? 0 : anchor->sequence, ret_state, reterr);
+    return source->ops->state(source, probe, ret_state, reterr);
 }
 
 /* The newest anchor that the stream still has; 0: none of them. */
@@ -30,7 +30,7 @@ static pawl_status find_common(struct delivery_pipeline *pipeline,
     *ret_common = 0;
     for (size_t back = 0; *ret_common == 0 && back < position->anchor_count; back++) {
         const struct delivery_place *anchor = anchor_at(position, back);
-        TRY(ask(pipeline, anchor, &state, reterr));
+        TRY(ask(pipeline, anchor->sequence, &state, reterr));
         if (state.probe_found && state.probe_stored_ns == anchor->stored_ns) {
             *ret_common = anchor->sequence;
         }
@@ -141,7 +141,7 @@ static pawl_status settle(struct delivery_pipeline *pipeline, pawl_error *reterr
 {
     struct delivery_stream_state state;
 
-    TRY(ask(pipeline, NULL, &state, reterr));
+    TRY(ask(pipeline, 0, &state, reterr));
     pipeline->consumer_created_ns = state.consumer_created_ns;
     if (!pipeline->parts.source->may_skip) {
         return PAWL_OK;
@@ -159,7 +159,8 @@ pawl_status pawl__delivery_check_stream(struct delivery_pipeline *pipeline, pawl
     uint64_t common = 0;
 
     pipeline->asked_ns = pawl__delivery_now_ns(pipeline);
-    TRY(ask(pipeline, anchor, &state, reterr));
+    uint64_t floor = pawl__delivery_position_floor(&pipeline->shared.position);
+    TRY(ask(pipeline, anchor == NULL ? floor : anchor->sequence, &state, reterr));
     enum delivery_truth truth = pawl__delivery_truth(&pipeline->shared.position, anchor, &state);
     if (truth == DELIVERY_ROLLED_BACK) {
         TRY(find_common(pipeline, &common, reterr));
