@@ -256,14 +256,15 @@ pawl_status pawl_app_visit_sequences(const pawl_app *app,
     const pawl_app_descriptor *descriptor = &app->definition.descriptor;
 
     for (uint16_t i = PAWL_APP_SEQ_WLOG_OFFSET; i <= PAWL_APP_SEQ_OW_RECORD; i++) {
-        TRY(visitor(context, i, reterr));
+        TRY(pawl__fail_settled(reterr, visitor(context, i, reterr), "the visitor"));
     }
     for (size_t i = 0; i < descriptor->kind_count; i++) {
         const pawl_app_kind *kind = &descriptor->kinds[i];
 
         for (size_t k = 0; k < kind->sequence_count; k++) {
             if (!came_before(descriptor, i, kind->sequences[k].id)) {
-                TRY(visitor(context, kind->sequences[k].id, reterr));
+                TRY(pawl__fail_settled(
+                    reterr, visitor(context, kind->sequences[k].id, reterr), "the visitor"));
             }
         }
     }
