@@ -39,6 +39,7 @@ enum sim_end {
     SIM_IN_STREAM,
     SIM_PURGED,
     SIM_BEFORE_US, /* purged before the pipeline had ever made its consumer: nobody promised it */
+    SIM_WITHOUT_TRACE, /* came and was purged between two looks, at a place that was read before */
     SIM_ROLLED_BACK,
     SIM_RECREATED,
 };
@@ -73,9 +74,11 @@ struct sim_delivery {
 
     /* The broker. */
     struct delivery_memory_source broker;
-    bool is_cut;                   /* the connection: the next fetch fails */
-    bool has_begun;                /* the pipeline has made a consumer, once */
-    bool was_looked_at;            /* the stream, since something happened to it */
+    bool is_cut;          /* the connection: the next fetch fails */
+    bool has_begun;       /* the pipeline has made a consumer, once */
+    bool was_looked_at;   /* the stream, since something happened to it */
+    uint64_t reused_from; /* places that were handed out before the stream lost its tail, */
+    uint64_t reused_to;   /* as long as nobody has looked since; 0: none */
     struct delivery_source source; /* what the pipeline sees; so are the next two */
     struct delivery_message fetched[SIM_MESSAGES_MAX];
     struct delivery_header counter_headers[SIM_MESSAGES_MAX];

@@ -128,6 +128,7 @@ static pawl_status state(struct delivery_source *source,
 
     TRY(sim_before(sim, 20, PAWL_UNAVAILABLE, reterr));
     sim->was_looked_at = true;
+    sim->reused_to = 0;
     return inner(source)->ops->state(inner(source), probe, ret_state, reterr);
 }
 

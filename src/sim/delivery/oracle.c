@@ -4,7 +4,8 @@
  *     and so is every event that it could once and that any store of ours kept
  *   - none of them twice
  *   - what a purge took before we had it is on record in delivery_losses; a pipeline that had never reached the stream
- *     begins with what it finds there
+ *     begins with what it finds there; and nothing tells of a message that came and was purged between two looks, at
+ *     a place that had been read before the server lost its tail
  *   - an event that only needed time is in the table, not in failed_events
  *   - nothing was acknowledged that was not on a disk of ours
  *   - accepted = delivered + filtered + failed + pending, and each is what the tables say */

@@ -100,6 +100,9 @@ void pawl__sim_purge(struct sim_delivery *sim)
 {
     uint64_t to = pawl__sim_below(&sim->world, sim->broker.last + 1);
 
+    if (sim->reused_to > 0 && to >= sim->reused_to) {
+        end_messages(sim, sim->reused_from, sim->reused_to, SIM_WITHOUT_TRACE);
+    }
     end_messages(sim, 1, to, sim->has_begun ? SIM_PURGED : SIM_BEFORE_US);
     pawl__delivery_memory_purge(&sim->broker, to);
     pawl__sim_trace(&sim->world, "PURGED up to", to, 0);
@@ -111,6 +114,10 @@ void pawl__sim_roll_back(struct sim_delivery *sim)
     uint64_t to = sim->broker.last > back ? sim->broker.last - back : 0;
 
     end_messages(sim, to + 1, UINT64_MAX, SIM_ROLLED_BACK);
+    if (sim->broker.delivered > to) {
+        sim->reused_from = sim->reused_to == 0 ? to + 1 : MIN(sim->reused_from, to + 1);
+        sim->reused_to = MAX(sim->reused_to, sim->broker.delivered);
+    }
     pawl__delivery_memory_roll_back(&sim->broker, to, pawl__sim_coin(&sim->world, 500));
     sim->is_cut = true;
     pawl__sim_trace(&sim->world, "ROLLED BACK to", to, 0);
