@@ -15,6 +15,7 @@ enum {
     SIM_MESSAGES_MAX = 256, /* published */
     SIM_COPIES_MAX = 4,     /* older copies of a store */
     SIM_OUTCOMES_MAX = 64,  /* of a transaction that is held back */
+    SIM_LOSSES_MAX = 32,    /* the same */
 };
 
 /* What becomes of an event in the sink. */
@@ -58,6 +59,7 @@ struct sim_parked {
     struct delivery_transaction transaction;
     struct delivery_page page;
     struct delivery_outcome outcomes[SIM_OUTCOMES_MAX];
+    struct delivery_loss losses[SIM_LOSSES_MAX];
 };
 
 struct sim_delivery {

@@ -84,7 +84,10 @@ static pawl_status park(struct sim_delivery *sim,
     }
     parked->transaction = *transaction;
     parked->transaction.outcomes = parked->outcomes;
-    parked->transaction.loss_count = 0;
+    for (size_t i = 0; i < transaction->loss_count; i++) {
+        parked->losses[i] = transaction->losses[i];
+    }
+    parked->transaction.losses = parked->losses;
     parked->is_there = true;
     sim->faults++;
     pawl__sim_trace(&sim->world, "a commit is held back", transaction->cursor.applied, 0);
@@ -147,7 +150,7 @@ static pawl_status apply(struct delivery_sink *sink,
         TRY(sim_after(sim, 0, PAWL_IO, reterr));
     }
     if (transaction->count > 0 && transaction->count <= SIM_OUTCOMES_MAX
-        && pawl__sim_happens(&sim->world, 12)) {
+        && transaction->loss_count <= SIM_LOSSES_MAX && pawl__sim_happens(&sim->world, 12)) {
         return park(sim, transaction, reterr);
     }
     TRY(run(sim, transaction, reterr));
