@@ -305,6 +305,31 @@ static void test_a_lost_tail_is_followed_down_to_what_is_still_the_same(void **s
     walk_done(&walk);
 }
 
+static void test_a_lost_tail_opens_no_place_that_waits_for_an_exception(void **state)
+{
+    struct walk walk = walk_start();
+    struct delivery_place repeated = at(1);
+    struct delivery_exception exception = { .lsn = 1, .sequence = 9 }; /* of an older stream */
+
+    (void)state;
+    pawl__delivery_position_exceptions(&walk.position, &exception, 1);
+    assert_ok(pawl__delivery_position_duplicate(&walk.position, 1, &repeated, &walk.error),
+              &walk.error);
+    append(&walk, 2, 2);
+    append(&walk, 3, 3);
+    walk.stream.last = 2;
+    follow(&walk, 2);
+    pawl__delivery_position_exceptions(&walk.position, &exception, 1);
+    show_applied(&walk, 3);
+    assert_trace(&walk.trace,
+                 "[  0] LSN 2 from 2 -> floor 2\n"
+                 "[  0] LSN 3 from 3 -> floor 3\n"
+                 "[  0] truth 2 -> floor 2\n"
+                 "[  0] lost 4--1 of 1: rolled_back\n"
+                 "[  0] applied 3 -> place 0 stored 0\n");
+    walk_done(&walk);
+}
+
 static void test_a_message_at_a_place_that_was_purged_is_of_a_new_tail(void **state)
 {
     struct walk walk = walk_start();
@@ -944,6 +969,7 @@ int main(void)
         cmocka_unit_test(test_the_wal_keeps_what_a_checkpoint_or_the_floor_does_not_cover),
         cmocka_unit_test(test_a_purge_loses_exactly_what_was_not_seen),
         cmocka_unit_test(test_a_lost_tail_is_followed_down_to_what_is_still_the_same),
+        cmocka_unit_test(test_a_lost_tail_opens_no_place_that_waits_for_an_exception),
         cmocka_unit_test(test_a_message_at_a_place_that_was_purged_is_of_a_new_tail),
         cmocka_unit_test(test_a_stream_that_ends_below_the_row_has_lost_its_tail),
         cmocka_unit_test(test_a_recreated_stream_begins_anew),

@@ -103,6 +103,7 @@ static void test_faults_that_were_found_once_stay_away(void **state)
         9096695,  9104677, /* judged before the pipeline had looked at the stream */
         20026907,          /* a new tail that was purged before anybody looked left no trace */
         20060267,          /* a commit that came late had forgotten its losses */
+        20064740,          /* a lost tail opened the place of a duplicate that waited */
         9035968,           /* a second life was taken for a first one after another start */
     };
 

@@ -66,7 +66,7 @@ static pawl_status add_unseen(const struct delivery_position *position,
     return PAWL_OK;
 }
 
-/* Everything up to `place` is seen, and nothing behind it. Stretches of LSNs stay: what is not applied must keep the
+/* Everything up to `place` is seen, and nothing behind it. Stretches of LSNs and echoes stay: what is not applied must keep the
  * cursor row's place below it, as long as the stream may still have it. */
 static pawl_status begin_at(struct delivery_position *position,
                             const struct delivery_place *place,
@@ -82,6 +82,9 @@ static pawl_status begin_at(struct delivery_position *position,
         next.span_room = position->span_room;
         next.span_first = position->span_first;
         next.exception_low = position->exception_low;
+        next.echoes = STEAL(position->echoes);
+        next.echo_count = position->echo_count;
+        next.echo_room = position->echo_room;
         next.doubt_to = MAX(position->doubt_to, position->seen.watermark);
     }
     pawl__delivery_position_done(position);
