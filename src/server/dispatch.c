@@ -280,9 +280,9 @@ static void hand_over(struct pawl__serve_call *call, pawl__http_handler *job)
     }
 }
 
-void pawl__serve_hand_over(struct pawl__serve_call *call, pawl__serve_handler *handler)
+void pawl__serve_hand_over(struct pawl__serve_call *call, pawl__serve_handler *begin)
 {
-    call->next = handler;
+    call->next = begin;
     hand_over(call, run_next);
 }
 

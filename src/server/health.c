@@ -127,7 +127,7 @@ static bool write_report(struct pawl__serve_node *node,
 
 static pawl_status readyz(struct pawl__serve_call *call, pawl_error *reterr)
 {
-    AUTO(pawl__buf_done) struct pawl__buf body = BUF_INIT(2 * REPORT_BYTES_MAX);
+    AUTO(pawl__buf_done) struct pawl__buf body = BUF_INIT((size_t)2 * REPORT_BYTES_MAX);
     struct pawl__object object = pawl__object_start(&body);
     pawl_error error = PAWL_ERROR_INIT;
     bool ready = write_report(call->part, &object, &error);
@@ -165,7 +165,7 @@ static void write_health_of_parts(struct pawl__serve_node *node, struct pawl__ob
 static pawl_status healthz(struct pawl__serve_call *call, pawl_error *reterr)
 {
     struct pawl__serve_node *node = call->part;
-    AUTO(pawl__buf_done) struct pawl__buf body = BUF_INIT(2 * REPORT_BYTES_MAX);
+    AUTO(pawl__buf_done) struct pawl__buf body = BUF_INIT((size_t)2 * REPORT_BYTES_MAX);
     struct pawl__object object = pawl__object_start(&body);
     int64_t up_ns = pawl__monotonic_ns(node->clock) - node->started_ns;
     pawl_error error = PAWL_ERROR_INIT;

@@ -255,8 +255,8 @@ pawl_status pawl_app_visit_sequences(const pawl_app *app,
     NEED(app, visitor, reterr);
     const pawl_app_descriptor *descriptor = &app->definition.descriptor;
 
-    for (uint16_t i = PAWL_APP_SEQ_WLOG_OFFSET; i <= PAWL_APP_SEQ_OW_RECORD; i++) {
-        TRY(pawl__fail_settled(reterr, visitor(context, i, reterr), "the visitor"));
+    for (int i = PAWL_APP_SEQ_WLOG_OFFSET; i <= PAWL_APP_SEQ_OW_RECORD; i++) {
+        TRY(pawl__fail_settled(reterr, visitor(context, (uint16_t)i, reterr), "the visitor"));
     }
     for (size_t i = 0; i < descriptor->kind_count; i++) {
         const pawl_app_kind *kind = &descriptor->kinds[i];
