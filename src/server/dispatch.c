@@ -280,9 +280,9 @@ static void hand_over(struct pawl__serve_call *call, pawl__http_handler *job)
     }
 }
 
-void pawl__serve_hand_over(struct pawl__serve_call *call, pawl__serve_handler *begin)
+void pawl__serve_hand_over(struct pawl__serve_call *call, pawl__serve_handler *handler)
 {
-    call->next = begin;
+    call->next = handler;
     hand_over(call, run_next);
 }
 

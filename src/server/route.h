@@ -130,8 +130,8 @@ void pawl__serve_drop(struct pawl__serve_call *call);
 
 /* --- for handlers that answer later --- */
 
-/* Runs `begin` on a thread that may wait, as if it were the route's own; if none is free for long, answers BUSY. */
-void pawl__serve_hand_over(struct pawl__serve_call *call, pawl__serve_handler *begin);
+/* Runs `handler` on a thread that may wait, as if it were the route's own; if none is free for long, answers BUSY. */
+void pawl__serve_hand_over(struct pawl__serve_call *call, pawl__serve_handler *handler);
 
 /* Runs `finish` on a thread of the server's: it answers or fails. If the client is gone, it runs here, for nothing.
  * NULL: the call was answered. */
