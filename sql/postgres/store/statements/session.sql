@@ -8,7 +8,8 @@ SELECT current_setting('fsync'), current_setting('full_page_writes'),
         FROM pg_stat_activity WHERE pid = pg_backend_pid()), 0),
     current_setting('session_replication_role');
 
--- name: set_session (ttiii) -> (ttttttt)
+-- name: set_session (ttiii) -> (tttttttt)
+-- Without JIT: compiling the check of the schema took seconds of CPU per connection, running it a millisecond.
 -- pg_temp last: a temporary table must not stand in for one of ours. pg_catalog is first, as always.
 SELECT set_config('search_path', quote_ident($1) || ', pg_temp', false),
     set_config('synchronous_commit', $2, false),
@@ -16,7 +17,8 @@ SELECT set_config('search_path', quote_ident($1) || ', pg_temp', false),
     set_config('lock_timeout', $4::text, false),
     set_config('idle_in_transaction_session_timeout', $5::text, false),
     set_config('TimeZone', 'UTC', false),
-    set_config('default_transaction_isolation', 'read committed', false);
+    set_config('default_transaction_isolation', 'read committed', false),
+    set_config('jit', 'off', false);
 
 -- name: limit_transaction (i) -> (t)
 SELECT set_config('statement_timeout', $1::text, true);
