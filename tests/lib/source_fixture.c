@@ -66,12 +66,10 @@ struct jetstream_own {
 
 static void jetstream_make(struct source_fixture *f)
 {
-    struct jetstream_own *own = calloc(1, sizeof(*own));
-
     if (server == NULL) {
-        free(own);
         skip();
     }
+    struct jetstream_own *own = calloc(1, sizeof(*own));
     snprintf(own->stream, sizeof(own->stream), "D%d", ++serial);
     snprintf(own->subject, sizeof(own->subject), "%s.a", own->stream);
     own->subjects[0] = own->subject;

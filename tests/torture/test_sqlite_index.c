@@ -141,15 +141,15 @@ static pawl_status write_on_a_file_system_that_shut_down(struct fixture *f)
     struct pawl__sqlite *db = open_and_put(f);
     int nothing = memfd_create("nothing", MFD_CLOEXEC);
     char *pages = disk.region;
+    void *mapped = nothing < 0 ? MAP_FAILED
+                               : mmap(&pages[PAGE_BYTES],
+                                      REGION_BYTES - PAGE_BYTES,
+                                      PROT_READ | PROT_WRITE,
+                                      MAP_SHARED | MAP_FIXED,
+                                      nothing,
+                                      0);
 
-    if (nothing < 0
-        || mmap(&pages[PAGE_BYTES],
-                REGION_BYTES - PAGE_BYTES,
-                PROT_READ | PROT_WRITE,
-                MAP_SHARED | MAP_FIXED,
-                nothing,
-                0)
-               == MAP_FAILED) {
+    if (mapped == MAP_FAILED) {
         _exit(EXIT_RIG);
     }
     return probe_put_committed(db, "after", &f->error);

@@ -114,7 +114,7 @@ static pawl_status put_again(struct rocksdb_wal *wal,
         .lsn = entry->lsn,
         .payload_hash = entry->payload_hash,
     };
-    struct wal_index_row stored;
+    struct wal_index_row stored = { 0 };
     bool found = false;
 
     if (entry->by_place) {

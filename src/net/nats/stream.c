@@ -36,7 +36,7 @@ static pawl_status check_name(const char *what, const char *name, pawl_error *re
 
 static void join_subjects(const jsStreamConfig *config, char ret_text[PAWL__NATS_SUBJECTS_SIZE])
 {
-    char text[PAWL__NATS_SUBJECTS_SIZE - sizeof("...")];
+    char text[PAWL__NATS_SUBJECTS_SIZE - sizeof("...")] = "";
     struct pawl__buf buf = BUF_OVER(text);
 
     for (int i = 0; i < config->SubjectsLen; i++) {
