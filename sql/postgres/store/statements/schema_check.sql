@@ -22,10 +22,20 @@ md5(lower(regexp_replace(pg_get_triggerdef(pg_trigger.oid, true),
 -- $1 the namespace, $2 our tables, $3 our triggers as table.name.function.essence, $4 our unique indexes
 -- as table.name.columns, $5 our functions as name.md5 of the body. Triggers of a partition belong to the
 -- whole table, but can be disabled alone.
-WITH ours AS (SELECT c.oid, c.relname::text AS relname, c.relrowsecurity, c.relpersistence,
+-- What is there is read once, MATERIALIZED: folded into the comparisons, every definition was written out and
+-- hashed again for each one that is wanted, which took seconds per connection where a catalog has no statistics.
+WITH ours AS MATERIALIZED (SELECT c.oid, c.relname::text AS relname, c.relrowsecurity, c.relpersistence,
         n.oid AS namespace
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE n.nspname = $1 AND c.relname = ANY ($2) AND c.relkind IN ('r', 'p'))
+    WHERE n.nspname = $1 AND c.relname = ANY ($2) AND c.relkind IN ('r', 'p')),
+triggers AS MATERIALIZED (SELECT relname || '.' || tgname || '.' || proname AS name, {trigger_essence} AS essence
+    FROM pg_trigger JOIN ours ON tgrelid = ours.oid
+    JOIN pg_proc p ON p.oid = tgfoid AND p.pronamespace = namespace),
+functions AS MATERIALIZED (SELECT proname || '.' || md5(prosrc) AS definition FROM pg_proc
+    WHERE pronamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1)),
+indexes AS MATERIALIZED (SELECT ours.relname || '.' || c.relname || '.' || {index_columns} AS definition
+    FROM pg_index JOIN ours ON indrelid = ours.oid JOIN pg_class c ON c.oid = indexrelid
+    WHERE indisunique AND indisvalid AND indimmediate AND indpred IS NULL AND indexprs IS NULL)
 SELECT 'no table', '', wanted FROM unnest($2) AS wanted
     WHERE NOT EXISTS (SELECT FROM ours WHERE relname = wanted)
 UNION ALL SELECT 'a trigger', relname, tgname::text
@@ -41,19 +51,13 @@ UNION ALL SELECT 'no trigger', relname, tgname::text
     FROM pg_trigger JOIN ours ON tgrelid = ours.oid WHERE tgenabled NOT IN ('O', 'A')
 UNION ALL SELECT 'no trigger', split_part(wanted, '.', 1), split_part(wanted, '.', 2)
     FROM unnest($3) AS wanted
-    WHERE NOT EXISTS (SELECT FROM pg_trigger JOIN ours ON tgrelid = ours.oid
-        JOIN pg_proc p ON p.oid = tgfoid AND p.pronamespace = namespace
-        WHERE relname || '.' || tgname || '.' || proname || '.'
-            || CASE WHEN current_setting('server_version_num')::int >= {untried_server}
-                THEN split_part(wanted, '.', 4) ELSE {trigger_essence} END = wanted)
+    WHERE NOT EXISTS (SELECT FROM triggers
+        WHERE name || '.' || CASE WHEN current_setting('server_version_num')::int >= {untried_server}
+            THEN split_part(wanted, '.', 4) ELSE essence END = wanted)
 UNION ALL SELECT 'no function', '', split_part(wanted, '.', 1) FROM unnest($5) AS wanted
-    WHERE NOT EXISTS (SELECT FROM pg_proc JOIN pg_namespace n ON n.oid = pronamespace
-        WHERE n.nspname = $1 AND proname || '.' || md5(prosrc) = wanted)
+    WHERE NOT EXISTS (SELECT FROM functions WHERE definition = wanted)
 UNION ALL SELECT 'no index', '', split_part(wanted, '.', 2) FROM unnest($4) AS wanted
-    WHERE NOT EXISTS (SELECT FROM pg_index JOIN ours ON indrelid = ours.oid
-        JOIN pg_class c ON c.oid = indexrelid
-        WHERE ours.relname || '.' || c.relname || '.' || {index_columns} = wanted
-        AND indisunique AND indisvalid AND indimmediate AND indpred IS NULL AND indexprs IS NULL)
+    WHERE NOT EXISTS (SELECT FROM indexes WHERE definition = wanted)
 LIMIT 1;
 
 -- name: find_table (tT) -> (t)
