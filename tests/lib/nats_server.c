@@ -242,7 +242,9 @@ static pawl_status end(struct nats_server *server, int signal, pawl_error *reter
     if (server->pid == 0) {
         return PAWL_OK;
     }
-    nats_server_resume(server);
+    if (signal != SIGKILL) { /* which reaches a stalled server, and must not let it answer before */
+        nats_server_resume(server);
+    }
     if (kill(server->pid, signal) != 0) {
         return pawl__fail_errno(reterr, errno, "signal nats-server (pid %d)", (int)server->pid);
     }
