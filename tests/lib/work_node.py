@@ -49,8 +49,8 @@ class Store:
 class Node:
     """A running `pawl serve`; its applications are its own, the work store may be others', too."""
 
-    def __init__(self, store, *args):
-        env = {**ENV, "DATABASE_URL": store.location, "PAWL_DATA": tempfile.mkdtemp(dir=TOP)}
+    def __init__(self, store, *args, env=None):
+        env = {**ENV, **(env or {}), "DATABASE_URL": store.location, "PAWL_DATA": tempfile.mkdtemp(dir=TOP)}
         self.process = subprocess.Popen([PAWL, "serve", "--listen", "127.0.0.1:0", "--json", *args], env=env, cwd=TOP,
                                         text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         line = self.process.stdout.readline()
