@@ -374,7 +374,7 @@ static void test_a_newer_wal_is_unsupported(void **state)
     raw_close(f, &raw);
     pawl__buf_done(&value);
     assert_status(open_wal(f), PAWL_UNSUPPORTED, &f->error);
-    assert_message(&f->error, "the WAL has format 2, this pawl knows 1");
+    assert_message(&f->error, "WAL has format 2, this pawl knows 1");
 }
 
 /* --- directories --- */

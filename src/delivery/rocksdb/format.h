@@ -11,9 +11,7 @@
  * measured (bench/bench_delivery_wal.c): it writes 1.4 times the bytes at 300 bytes of payload and 1.7 times at 2,000;
  * per CPU second it handles 10 % more events at 300 bytes and a quarter fewer at 2,000.
  *
- * A value begins with its version (1) and ends with a checksum (4): the CRC-32C of all before it, XORed with the
- * CRC-32C of its key, so that a row under another key does not fit either. The checksum is looked at first: a
- * version that is not known is UNSUPPORTED only when it is not a flipped bit.
+ * Every value is a row of row.h, with its version and a checksum.
  *
  * Decoders trust no byte: CORRUPT or UNSUPPORTED, with the row's name. What they accept encodes to the same bytes. */
 #ifndef PAWL_DELIVERY_ROCKSDB_FORMAT_H

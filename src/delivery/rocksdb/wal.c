@@ -1,7 +1,5 @@
 #include "delivery/rocksdb/wal.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +7,7 @@
 #include "base/core/error.h"
 #include "base/os/failpoint.h"
 #include "delivery/rocksdb/internal.h"
+#include "delivery/rocksdb/row.h"
 
 struct wal_counters pawl__delivery_rocksdb_counters(struct rocksdb_wal *wal)
 {
@@ -204,51 +203,6 @@ static pawl_status append(struct delivery_wal *base,
 
 /* --- opening and closing --- */
 
-static bool has_suffix(const char *name, const char *suffix)
-{
-    size_t len = strlen(name);
-
-    return len >= strlen(suffix) && strcmp(&name[len - strlen(suffix)], suffix) == 0;
-}
-
-/* What a store leaves behind whose creation was interrupted. */
-static bool belongs_to_beginning(const char *name)
-{
-    return name[0] == '.' || strcmp(name, "pawl.lock") == 0 || strcmp(name, "LOCK") == 0
-           || strcmp(name, "IDENTITY") == 0 || strncmp(name, "MANIFEST-", 9) == 0
-           || strncmp(name, "OPTIONS-", 8) == 0 || has_suffix(name, ".dbtmp");
-}
-
-static void close_dir(DIR **stream)
-{
-    if (*stream != NULL) {
-        closedir(*stream);
-    }
-}
-
-/* A directory with somebody's files and no store: nothing is put between them. */
-static pawl_status refuse_foreign(const char *dir, pawl_error *reterr)
-{
-    bool exists = false;
-
-    TRY(pawl__rocks_inspect(dir, &exists, reterr));
-    AUTO(close_dir) DIR *stream = exists ? NULL : opendir(dir);
-    if (stream == NULL) {
-        return exists || errno == ENOENT ? PAWL_OK
-                                         : pawl__fail_errno(reterr, errno, "read '%s'", dir);
-    }
-    for (const struct dirent *entry; (entry = readdir(stream)) != NULL;) {
-        if (!belongs_to_beginning(entry->d_name)) {
-            return pawl__fail(
-                reterr,
-                PAWL_INVALID,
-                "the directory is not a WAL: it holds '%s'; name an empty or a new one",
-                entry->d_name);
-        }
-    }
-    return PAWL_OK;
-}
-
 static pawl_status open_engine(struct rocksdb_wal *wal,
                                const char *dir,
                                const struct delivery_rocksdb_options *options,
@@ -413,7 +367,7 @@ static pawl_status open_wal(const char *dir,
     AUTO(wal_free_p) struct rocksdb_wal *wal = wal_new(options);
 
     TRY(pawl__check_memory(wal, "a WAL", reterr));
-    TRY(refuse_foreign(dir, reterr));
+    TRY(pawl__delivery_row_refuse_foreign(dir, "WAL", reterr));
     TRY(open_engine(wal, dir, options, reterr));
     TRY(load(wal, reterr));
     *ret_wal = &STEAL(wal)->base;
