@@ -166,6 +166,15 @@ static void fail_as_sqlstate(struct pawl__http_request *request, void *context)
     pawl__http_fail(request, &error);
 }
 
+static void answer_unusually(struct pawl__http_request *request, void *context)
+{
+    struct pawl__buf body = BUF_INIT(64);
+
+    (void)context;
+    pawl__buf_add_format(&body, "{}");
+    pawl__http_answer_buf(request, 418, HTTP_JSON, &body);
+}
+
 static const char *const echo_parameters[] = { "n", NULL };
 static const struct pawl__http_route routes[] = {
     { .method = PAWL__HTTP_GET,
@@ -193,6 +202,7 @@ static const struct pawl__http_route routes[] = {
     { .method = PAWL__HTTP_GET, .pattern = "/errno", .handle = fail_as_errno },
     { .method = PAWL__HTTP_GET, .pattern = "/over", .handle = answer_over_the_ceiling },
     { .method = PAWL__HTTP_GET, .pattern = "/sqlstate", .handle = fail_as_sqlstate },
+    { .method = PAWL__HTTP_GET, .pattern = "/teapot", .handle = answer_unusually },
 };
 
 /* --- set-up --- */
@@ -915,6 +925,7 @@ static void test_requests_are_counted(void **state)
     assert_reply(http_ask(f->address, "GET /echo/x", NULL, NULL), 200, NULL);
     assert_reply(http_ask(f->address, "GET /echo/y", NULL, NULL), 200, NULL);
     assert_reply(http_ask(f->address, "BREW /pot", NULL, NULL), 404, NULL);
+    assert_reply(http_ask(f->address, "GET /teapot", NULL, NULL), 418, NULL);
     assert_ok(pawl__metrics_write(f->metrics, &text, &f->error), &f->error);
     char *lines = pawl__buf_steal(&text);
     assert_non_null(strstr(lines,
@@ -922,6 +933,8 @@ static void test_requests_are_counted(void **state)
                            "code=\"200\"} 2\n"));
     assert_non_null(strstr(
         lines, "pawl_http_requests_total{method=\"other\",route=\"none\",code=\"404\"} 1\n"));
+    assert_non_null(strstr(
+        lines, "pawl_http_requests_total{method=\"GET\",route=\"/teapot\",code=\"other\"} 1\n"));
     assert_non_null(strstr(lines, "pawl_http_request_seconds_count{route=\"/echo/{name}\"} 2\n"));
     free(lines);
 }

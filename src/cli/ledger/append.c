@@ -506,6 +506,6 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_append = {
                "one event"),
         TESTED("echo '{\"id\":\"e-1\",\"turn\":1,\"kind\":\"say\",\"actor\":\"ada\","
                "\"payload\":\"hello\"}' | pawl ledger append --data ./data --run village",
-               "what a program writes, a line an event")),
+               "what a program writes, one event per line")),
     .run = append_run,
 };

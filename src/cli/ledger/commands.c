@@ -40,7 +40,7 @@ const struct pawl__cli_command pawl__cli_cmd_ledger = {
         EXAMPLES(TESTED("echo '{\"id\":\"e-1\",\"run_id\":\"village\",\"turn\":1,\"kind\":\"say\","
                         "\"actor\":\"ada\",\"payload\":{\"text\":\"hello\"}}' | pawl ledger append "
                         "--data ./data",
-                        "append what a program writes, a line an event"),
+                        "append what a program writes, one event per line"),
                  { .line = "pawl ledger tail --data ./data --follow",
                    .says = "see every event once, as it comes" }),
 };

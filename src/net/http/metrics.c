@@ -8,7 +8,7 @@
 #include "base/core/macros.h"
 #include "net/http/internal.h"
 
-enum { CODES = 24, METHODS = 7 };
+enum { OTHER = 0, CODES = 25, METHODS = 7 };
 
 struct http_metrics {
     const struct pawl__http_routes *routes;
@@ -22,9 +22,10 @@ struct http_metrics {
 
 static const char *const methods[METHODS] = { "GET",   "HEAD",   "POST", "PUT",
                                               "PATCH", "DELETE", "other" };
-/* Those that we send; a slot each. */
-static const unsigned codes[CODES] = { 200, 201, 202, 204, 400, 401, 403, 404, 405, 409, 410, 411,
-                                       413, 414, 415, 421, 422, 431, 500, 501, 502, 503, 504, 507 };
+/* Those that we send, a slot each; the last one counts what is not among them. */
+static const unsigned codes[CODES] = { 200, 201, 202, 204, 400, 401, 403,  404, 405,
+                                       409, 410, 411, 413, 414, 415, 421,  422, 431,
+                                       500, 501, 502, 503, 504, 507, OTHER };
 
 static const double buckets[] = { 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
                                   0.1,    0.25,  0.5,    1,     2.5,  5,     10 };
@@ -110,10 +111,9 @@ static size_t code_index(unsigned code)
 {
     size_t index = 0;
 
-    while (index < CODES && codes[index] != code) {
+    while (codes[index] != code && codes[index] != OTHER) {
         index++;
     }
-    REQUIRE(index < CODES);
     return index;
 }
 
@@ -128,9 +128,11 @@ void pawl__http_metrics_count(
         &metrics->by_route[route].requests[which][code_index(code)];
     struct pawl__series *series = atomic_load(slot);
     if (series == NULL) {
-        char text[16];
+        char text[16] = "other";
 
-        (void)snprintf(text, sizeof(text), "%u", code);
+        if (codes[code_index(code)] != OTHER) {
+            (void)snprintf(text, sizeof(text), "%u", code);
+        }
         const char *values[] = { methods[which], pattern_of(metrics, route), text };
         if (pawl__metric_series(metrics->requests, values, &series, NULL) == PAWL_OK) {
             atomic_store(slot, series);

@@ -38,7 +38,7 @@ static pawl_status status_of_ioerr(struct pawl__sqlite *db, int rc)
     switch (rc) {
     case SQLITE_IOERR_NOMEM:
         return PAWL_NOMEM;
-    case SQLITE_IOERR_CORRUPTFS:
+    case SQLITE_IOERR_CORRUPTFS: /* a disk that gives EIO; SQLite itself tells most of them as CORRUPT */
     case SQLITE_IOERR_DATA:
         return PAWL_CORRUPT;
     case SQLITE_IOERR_BLOCKED:
