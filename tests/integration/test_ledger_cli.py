@@ -815,7 +815,7 @@ def interrupt_in_the_middle(directory, *verb):
     before = sorted(os.listdir(directory))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         log = os.path.join(place(), "passed")
-        env = {**ENV, "PAWL_FAILPOINTS": "sqlite.backup.sync.before=delay:500",
+        env = {**ENV, "PAWL_FAILPOINTS": "sqlite.backup.sync.before=delay:100000",  # the signal ends it
                "PAWL_FAILPOINTS_LOG": log}
         process = subprocess.Popen(command(*verb), env=env, cwd=TOP,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -6,7 +6,7 @@
  *     PAWL_FAILPOINTS='sqlite.commit.before=kill@3,wal.sync=error:NO_SPACE,x=delay:20'
  *
  *   error[:STATUS]   the point returns that status (default IO)
- *   delay:MS         the point waits
+ *   delay:MS         the point waits; a signal that this thread handles ends it
  *   kill             the process dies at once, as with kill -9
  *   @N               only from the N-th pass on; without it, from the first
  *   *N               at most N times
