@@ -139,6 +139,7 @@ static pawl_status restrict_sql(struct pawl__duck *db,
     AUTO(pawl__duck_disconnect_p) struct pawl__duck_conn *conn = NULL;
     static const char *const last[] = {
         "PRAGMA disable_checkpoint_on_shutdown",
+        "SET GLOBAL TimeZone = 'UTC'", /* a TIMESTAMP in a TIMESTAMPTZ column would be local time */
         "SET enable_external_access = false",
         "SET lock_configuration = true",
     };
