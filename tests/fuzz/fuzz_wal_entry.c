@@ -6,7 +6,7 @@
 #include "base/core/crc32c.h"
 #include "delivery/rocksdb/format.h"
 
-enum { LSN = 7, KINDS = 6 };
+enum { LSN = 7, KINDS = 7 };
 
 static const struct delivery_hash hash = { { 1, 2, 3 } };
 
@@ -76,8 +76,19 @@ static pawl_status try_format(pawl_view value, struct pawl__buf *again, pawl_err
     return status;
 }
 
+static pawl_status try_decision(pawl_view value, struct pawl__buf *again, pawl_error *error)
+{
+    struct delivery_decision decision;
+    pawl_status status = pawl__delivery_wal_decision_decode(LSN, value, &decision, error);
+
+    if (status == PAWL_OK) {
+        pawl__delivery_wal_decision_encode(&decision, again);
+    }
+    return status;
+}
+
 static pawl_status (*const tries[KINDS])(pawl_view, struct pawl__buf *, pawl_error *) = {
-    try_entry, try_fate, try_index, try_meta, try_counters, try_format,
+    try_entry, try_fate, try_index, try_meta, try_counters, try_format, try_decision,
 };
 
 static struct wal_key key_of(uint8_t kind)
@@ -93,8 +104,10 @@ static struct wal_key key_of(uint8_t kind)
         return pawl__delivery_wal_text_key("meta");
     case 4:
         return pawl__delivery_wal_text_key("marked");
-    default:
+    case 5:
         return pawl__delivery_wal_text_key("format");
+    default:
+        return pawl__delivery_wal_decision_key(LSN);
     }
 }
 
@@ -126,6 +139,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     decode(kind, body);
     (void)!pawl__delivery_wal_parse_entry_key(body, &lsn, NULL);
     (void)!pawl__delivery_wal_parse_fate_key(body, DELIVERY_PENDING, &lsn, NULL);
+    (void)!pawl__delivery_wal_parse_decision_key(body, &lsn, NULL);
     struct wal_key key = key_of(kind);
     pawl__buf_add_u8(&sealed, WAL_FORMAT);
     pawl__buf_add(&sealed, body);

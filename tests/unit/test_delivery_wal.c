@@ -671,6 +671,109 @@ static void test_a_random_play_agrees_with_the_reference(void **state)
 
 #define wal_test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+static void decide(struct wal_fixture *f, delivery_lsn lsn, const char *who, const char *edited)
+{
+    const struct delivery_decision decision = {
+        .lsn = lsn,
+        .status = DELIVERY_FAILED_RESOLVED,
+        .resolution = DELIVERY_RESOLVED_DELIVERED,
+        .at_us = -5,
+        .who = pawl_view_of(who),
+        .notes = pawl_view_of("why"),
+        .edited_payload = pawl_view_of(edited),
+    };
+
+    assert_ok(f->wal->ops->decide(f->wal, &decision, 1, &f->error), &f->error);
+}
+
+static const char *decided(struct wal_fixture *f, delivery_lsn after, size_t room)
+{
+    static char text[64];
+    delivery_lsn lsns[8];
+    size_t count = 0;
+    int len = 0;
+
+    assert_ok(f->wal->ops->decided(f->wal, after, lsns, room, &count, &f->error), &f->error);
+    text[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        len += snprintf(
+            &text[len], sizeof(text) - (size_t)len, "%s%d", i == 0 ? "" : " ", (int)lsns[i]);
+    }
+    return text;
+}
+
+static void test_a_decision_is_kept_with_its_entry_and_confirms_it(void **state)
+{
+    struct wal_fixture *f = *state;
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    struct delivery_decision read;
+    bool found = false;
+
+    wal_append(f, 1, 5);
+    for (delivery_lsn lsn = 1; lsn <= 5; lsn++) {
+        wal_mark(f, lsn, DELIVERY_FAILED);
+    }
+    assert_ok(f->wal->ops->read_decision(f->wal, 2, &arena, &read, &found, &f->error), &f->error);
+    assert_false(found);
+    decide(f, 2, "kim", "");
+    decide(f, 4, "kim", "{}");
+    decide(f, 2, "lou", "[1]"); /* on second thoughts */
+    decide(f, 9, "kim", "");    /* there is no such entry */
+    for (int round = 0; round < 2; round++) {
+        assert_string_equal(decided(f, 0, 8), "2 4");
+        assert_string_equal(decided(f, 2, 8), "4");
+        assert_string_equal(decided(f, 0, 1), "2");
+        assert_string_equal(decided(f, UINT64_MAX, 8), "");
+        assert_string_equal(wal_lsns(f, 0, UINT64_MAX, CONFIRMED), "2c 4c");
+        assert_int_equal(wal_stats(f).entries[DELIVERY_FAILED], 3);
+        wal_reopen(f);
+    }
+    assert_ok(f->wal->ops->read_decision(f->wal, 2, &arena, &read, &found, &f->error), &f->error);
+    assert_true(found);
+    assert_int_equal(read.lsn, 2);
+    assert_int_equal(read.status, DELIVERY_FAILED_RESOLVED);
+    assert_int_equal(read.resolution, DELIVERY_RESOLVED_DELIVERED);
+    assert_int_equal(read.at_us, -5);
+    assert_true(pawl__view_is(read.who, "lou"));
+    assert_true(pawl__view_is(read.notes, "why"));
+    assert_true(pawl__view_is(read.edited_payload, "[1]"));
+}
+
+static void test_decisions_on_absent_entries_are_left_out(void **state)
+{
+    struct wal_fixture *f = *state;
+    struct delivery_decision decisions[5] = {
+        { .lsn = 7 }, { .lsn = 1 }, { .lsn = 3 }, { .lsn = 8 }, { .lsn = 9 }
+    };
+
+    wal_append(f, 1, 3);
+    assert_ok(f->wal->ops->decide(f->wal, decisions, 5, &f->error), &f->error);
+    wal_reopen(f);
+    assert_string_equal(decided(f, 0, 8), "1 3");
+    assert_string_equal(wal_lsns(f, 0, UINT64_MAX, DELIVERY_STATES_ALL), "1c 2 3c");
+    assert_ok(f->wal->ops->decide(f->wal, decisions, 0, &f->error), &f->error);
+}
+
+static void test_a_decision_is_forgotten_with_its_entry(void **state)
+{
+    struct wal_fixture *f = *state;
+
+    wal_append(f, 1, 5);
+    for (delivery_lsn lsn = 1; lsn <= 5; lsn++) {
+        wal_mark(f, lsn, DELIVERY_FAILED);
+        decide(f, lsn, "kim", "");
+    }
+    wal_mark(f, 2, DELIVERY_PENDING); /* its sink was lost: the decision has to be made again */
+    clean_up(f, 3);
+    wal_reopen(f);
+    assert_string_equal(decided(f, 0, 8), "2 4 5");
+    assert_string_equal(wal_lsns(f, 0, UINT64_MAX, DELIVERY_STATES_ALL), "2 4c 5c");
+    wal_mark(f, 2, DELIVERY_CONFIRMED);
+    clean_up(f, 5);
+    assert_string_equal(decided(f, 0, 8), "");
+    assert_string_equal(wal_lsns(f, 0, UINT64_MAX, DELIVERY_STATES_ALL), "");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -693,6 +796,9 @@ int main(int argc, char **argv)
         wal_test(test_statistics_count_entries_and_bytes_of_each_state),
         wal_test(test_without_memory_a_call_changes_nothing),
         wal_test(test_a_random_play_agrees_with_the_reference),
+        wal_test(test_a_decision_is_kept_with_its_entry_and_confirms_it),
+        wal_test(test_decisions_on_absent_entries_are_left_out),
+        wal_test(test_a_decision_is_forgotten_with_its_entry),
     };
 
     if (argc != 2 || (strcmp(argv[1], "memory") != 0 && strcmp(argv[1], "rocksdb") != 0)) {

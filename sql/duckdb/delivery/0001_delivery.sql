@@ -59,6 +59,8 @@ CREATE TABLE delivery_losses (
 
 -- Events that will not get in by themselves. event_payload is the payload itself with payload_encoding 'json';
 -- with 'base64' it is {"base64": "..."}, with 'base64_cut' only the beginning, and {"bytes": ...} how long it was.
+-- resolution says how a row became resolved: 'delivered' or 'filtered' by a retry (of edited_payload, if there is one),
+-- or 'by_hand'. A row that was delivered stays here.
 CREATE TABLE failed_events (
     id UUID NOT NULL,
     transaction_id TEXT NOT NULL,
@@ -84,5 +86,10 @@ CREATE TABLE failed_events (
     lsn UBIGINT NOT NULL,
     payload_encoding TEXT NOT NULL,
     payload_hash BLOB NOT NULL,
-    event_key BLOB NOT NULL
+    event_key BLOB NOT NULL,
+    subject TEXT,
+    headers JSON,
+    received_at TIMESTAMPTZ NOT NULL,
+    resolution TEXT,
+    edited_payload JSON
 );

@@ -111,5 +111,6 @@ void pawl__delivery_count(struct delivery_counters *counters,
         counters->delivered += outcomes[i].kind == DELIVERY_ROW;
         counters->filtered += outcomes[i].kind == DELIVERY_FILTERED;
         counters->failed += outcomes[i].kind == DELIVERY_TO_FAILED;
+        counters->failed -= outcomes[i].was_failed;
     }
 }

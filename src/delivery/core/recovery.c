@@ -36,7 +36,8 @@ void pawl__delivery_recovery_settled(struct delivery_recovery *recovery,
                                      delivery_lsn until)
 {
     for (size_t i = 0; i < count; i++) {
-        if (outcomes[i].entry->lsn <= until && !outcomes[i].was_exception) {
+        if (outcomes[i].entry->lsn <= until && !outcomes[i].was_exception
+            && !outcomes[i].was_failed) {
             settle_one(recovery, &outcomes[i]);
         }
     }

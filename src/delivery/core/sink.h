@@ -8,6 +8,7 @@
 
 #include "base/core/macros.h"
 #include "delivery/core/cursor.h"
+#include "delivery/core/failed.h"
 #include "delivery/core/wal.h"
 
 struct delivery_sink;
@@ -35,7 +36,8 @@ struct delivery_exception {
 struct delivery_outcome {
     const struct delivery_entry *entry;
     enum delivery_outcome_kind kind;
-    bool was_exception;                  /* its row of the exceptions' table goes, or is replaced */
+    bool was_exception; /* its row of the exceptions' table goes, or is replaced */
+    bool was_failed;    /* ROW, FILTERED: somebody retried a row of failed_events */
     struct delivery_exception exception; /* DEFERRED */
     enum delivery_layer layer;           /* TO_FAILED */
     const char *reason;                  /* TO_FAILED: failure_reason */
@@ -52,6 +54,9 @@ struct delivery_transaction {
         *exceptions; /* with replace_exceptions: all there are from now on */
     size_t exception_count;
     bool replace_exceptions;
+    const struct delivery_failed_change *changes; /* of rows of failed_events */
+    size_t change_count;
+    bool requeue_retrying;         /* every row that is `retrying` becomes `pending`: on start */
     struct delivery_cursor cursor; /* the row after it */
 };
 
@@ -82,7 +87,10 @@ struct delivery_sink_ops {
 
     /* All or nothing, durable. LEASE_LOST as pawl__delivery_cursor_check says, inside the transaction.
      * INVALID, CONFLICT: the fault of an event in it. IO, TIMEOUT, UNAVAILABLE: nobody knows whether it was
-     * committed; the cursor row tells. pawl__delivery_blame (apply.h) says what follows from each status. */
+     * committed; the cursor row tells. pawl__delivery_blame (apply.h) says what follows from each status.
+     *
+     * An outcome that `was_failed` is a CONFLICT as long as the table, or the filtered events, have its transaction
+     * id. NOT_FOUND: a change of a row that is not there. */
     pawl_status (*apply)(struct delivery_sink *sink,
                          const struct delivery_transaction *transaction,
                          pawl_error *reterr);
@@ -114,6 +122,18 @@ struct delivery_sink_ops {
                               size_t room,
                               size_t *ret_count,
                               pawl_error *reterr);
+
+    /* A page of the pipeline's failed events. */
+    pawl_status (*read_failed)(struct delivery_sink *sink,
+                               const struct delivery_failed_query *query,
+                               struct delivery_failed_page *page,
+                               pawl_error *reterr);
+
+    /* How many the query means, from its `after` on. */
+    pawl_status (*count_failed)(struct delivery_sink *sink,
+                                const struct delivery_failed_query *query,
+                                uint64_t *ret_count,
+                                pawl_error *reterr);
 
     /* Moves the log into the file. *ret_cursor: the row as it now is in the file itself. BUSY: later. */
     pawl_status (*checkpoint)(struct delivery_sink *sink,

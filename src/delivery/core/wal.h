@@ -7,7 +7,7 @@
 #define PAWL_DELIVERY_CORE_WAL_H
 
 #include "base/core/macros.h"
-#include "delivery/core/entry.h"
+#include "delivery/core/failed.h"
 
 struct delivery_wal;
 
@@ -124,9 +124,31 @@ struct delivery_wal_ops {
     /* Puts every entry that is still there into the index under `epoch`. As above. */
     pawl_status (*reindex)(struct delivery_wal *wal, uint64_t epoch, pawl_error *reterr);
 
-    /* Forgets confirmed entries up to `to`. Pending and failed ones stay: failed_events can be made anew from them
-     * until somebody has resolved the failure, and it is then marked confirmed. Index entries stay. Need not be
-     * durable. */
+    /* What people decided about entries: kept with them, in place of earlier decisions, and the entries become
+     * confirmed. Entries that are not there are left out. Durable; each by itself, one fsync. */
+    pawl_status (*decide)(struct delivery_wal *wal,
+                          const struct delivery_decision *decisions,
+                          size_t count,
+                          pawl_error *reterr);
+
+    /* LSNs above `after` of entries that have a decision, ascending, up to `room`. */
+    pawl_status (*decided)(struct delivery_wal *wal,
+                           delivery_lsn after,
+                           delivery_lsn *ret_lsns,
+                           size_t room,
+                           size_t *ret_count,
+                           pawl_error *reterr);
+
+    /* Texts are in the arena. *ret_found false: nobody has decided. */
+    pawl_status (*read_decision)(struct delivery_wal *wal,
+                                 delivery_lsn lsn,
+                                 struct pawl__arena *arena,
+                                 struct delivery_decision *ret_decision,
+                                 bool *ret_found,
+                                 pawl_error *reterr);
+
+    /* Forgets confirmed entries up to `to`, and the decisions about them. Pending and failed ones stay: failed_events
+     * can be made anew from them until somebody has decided. Index entries stay. Need not be durable. */
     pawl_status (*clean_up)(struct delivery_wal *wal, delivery_lsn to, pawl_error *reterr);
 
     pawl_status (*stats)(struct delivery_wal *wal,

@@ -101,6 +101,7 @@ static pawl_status write_own_tables(struct delivery_duckdb_sink *sink,
         TRY(pawl__delivery_duckdb_append(sink, transaction, DELIVERY_DEFERRED, reterr));
     }
     TRY(pawl__delivery_duckdb_append_losses(sink, transaction, reterr));
+    TRY(pawl__delivery_duckdb_change_failed(sink, transaction, reterr));
     return put_cursor(sink, &transaction->cursor, is_there, reterr);
 }
 
@@ -126,6 +127,7 @@ pawl_status pawl__delivery_duckdb_apply(struct delivery_duckdb_sink *sink,
     pawl__arena_clear(&sink->arena);
     TRY(pawl__duck_begin(guard, PAWL__DUCK_WRITE, reterr));
     TRY(not_an_events_fault(check_fence(sink, &transaction->cursor, &is_there, reterr), reterr));
+    TRY(pawl__delivery_duckdb_check_retried(sink, transaction, reterr));
     TRY(pawl__delivery_duckdb_append(sink, transaction, DELIVERY_ROW, reterr));
     TRY(not_an_events_fault(write_own_tables(sink, transaction, is_there, reterr), reterr));
     return commit(sink, reterr);

@@ -20,6 +20,11 @@ struct delivery_duckdb_sink {
     struct pawl__arena arena; /* of the row that is made */
 };
 
+static inline struct delivery_duckdb_sink *as_duckdb(struct delivery_sink *sink)
+{
+    return (struct delivery_duckdb_sink *)sink; /* base is its first member */
+}
+
 struct delivery_duckdb_file {
     struct pawl__lock lock; /* covers everything below, and every use of the connections */
     struct pawl__duck *db;  /* NULL: it has to be opened again */
@@ -64,6 +69,36 @@ PAWL_MUST_USE pawl_status
 pawl__delivery_duckdb_append_exceptions(struct delivery_duckdb_sink *sink,
                                         const struct delivery_transaction *transaction,
                                         pawl_error *reterr);
+
+/* --- failed.c --- */
+
+/* CONFLICT: the transaction id of an event that is retried is in the table, or was filtered. */
+PAWL_MUST_USE pawl_status
+pawl__delivery_duckdb_check_retried(struct delivery_duckdb_sink *sink,
+                                    const struct delivery_transaction *transaction,
+                                    pawl_error *reterr);
+
+/* `changes` and `requeue_retrying`. NOT_FOUND: no such row. */
+PAWL_MUST_USE pawl_status
+pawl__delivery_duckdb_change_failed(struct delivery_duckdb_sink *sink,
+                                    const struct delivery_transaction *transaction,
+                                    pawl_error *reterr);
+
+/* The calls of sink.h. */
+pawl_status pawl__delivery_duckdb_read_failed(struct delivery_sink *base,
+                                              const struct delivery_failed_query *query,
+                                              struct delivery_failed_page *page,
+                                              pawl_error *reterr);
+pawl_status pawl__delivery_duckdb_count_failed(struct delivery_sink *base,
+                                               const struct delivery_failed_query *query,
+                                               uint64_t *ret_count,
+                                               pawl_error *reterr);
+
+/* Bytes of a fixed length out of a row: a hash or an id. */
+PAWL_MUST_USE pawl_status pawl__delivery_duckdb_get_bytes(const struct pawl__duck_rows *rows,
+                                                          size_t column,
+                                                          uint8_t ret_bytes[16],
+                                                          pawl_error *reterr);
 
 /* One transaction; the caller has entered. */
 PAWL_MUST_USE pawl_status

@@ -158,6 +158,26 @@ static pawl_status append_failure(struct delivery_duckdb_sink *sink,
     return PAWL_OK;
 }
 
+/* What a retry needs beside the payload, should the WAL be lost: subject, headers, received_at. */
+static pawl_status append_message(struct delivery_duckdb_sink *sink,
+                                  struct pawl__duck_appender *appender,
+                                  const struct delivery_entry *entry,
+                                  pawl_error *reterr)
+{
+    pawl_view headers;
+
+    TRY(append_clean(sink, appender, entry->subject, reterr));
+    if (entry->header_count == 0) {
+        pawl__duck_append_null(appender);
+    } else {
+        TRY(pawl__delivery_headers_json(
+            entry->headers, entry->header_count, &sink->arena, &headers, reterr));
+        pawl__duck_append_text(appender, headers);
+    }
+    pawl__duck_append_time(appender, entry->created_us);
+    return PAWL_OK;
+}
+
 /* Takes any bytes: nothing that failed may fail here again. */
 static pawl_status append_failed(struct delivery_duckdb_sink *sink,
                                  const struct delivery_uuid *wal_id,
@@ -184,6 +204,9 @@ static pawl_status append_failed(struct delivery_duckdb_sink *sink,
     append_name(appender, pawl__delivery_encoding_name(encoding));
     append_hash(appender, &entry->payload_hash);
     append_hash(appender, &entry->key);
+    TRY(append_message(sink, appender, entry, reterr));
+    pawl__duck_append_null(appender); /* resolution */
+    pawl__duck_append_null(appender); /* edited_payload */
     return PAWL_OK;
 }
 

@@ -7,16 +7,10 @@
 #include "base/core/hex.h"
 #include "delivery/duckdb/internal.h"
 
-static struct delivery_duckdb_sink *as_duckdb(struct delivery_sink *sink)
-{
-    return (struct delivery_duckdb_sink *)sink; /* base is its first member */
-}
-
-/* Bytes of a fixed length out of a row. */
-static pawl_status get_bytes(const struct pawl__duck_rows *rows,
-                             size_t column,
-                             uint8_t ret_bytes[16],
-                             pawl_error *reterr)
+pawl_status pawl__delivery_duckdb_get_bytes(const struct pawl__duck_rows *rows,
+                                            size_t column,
+                                            uint8_t ret_bytes[16],
+                                            pawl_error *reterr)
 {
     pawl_view bytes = pawl__duck_get_bytes(rows, column);
 
@@ -34,7 +28,7 @@ static pawl_status fill_cursor(const struct pawl__duck_rows *rows,
                                struct delivery_cursor *cursor,
                                pawl_error *reterr)
 {
-    TRY(get_bytes(rows, 0, cursor->wal_id.bytes, reterr));
+    TRY(pawl__delivery_duckdb_get_bytes(rows, 0, cursor->wal_id.bytes, reterr));
     cursor->epoch = pawl__duck_get_u64(rows, 1);
     cursor->fence = pawl__duck_get_u64(rows, 2);
     cursor->version = pawl__duck_get_u64(rows, 3);
@@ -180,7 +174,7 @@ static pawl_status take_known(const struct pawl__duck_rows *rows,
     }
     one->found = true;
     one->kind = (enum delivery_outcome_kind)kind;
-    return get_bytes(rows, 2, one->payload_hash.bytes, reterr);
+    return pawl__delivery_duckdb_get_bytes(rows, 2, one->payload_hash.bytes, reterr);
 }
 
 static pawl_status lookup_entered(struct delivery_duckdb_sink *sink,
@@ -245,8 +239,8 @@ static pawl_status each_key_entered(struct delivery_duckdb_sink *sink,
     TRY(pawl__duck_next(rows, reterr));
     while (pawl__duck_has_row(rows)) {
         struct delivery_key key;
-        TRY(get_bytes(rows, 0, key.key.bytes, reterr));
-        TRY(get_bytes(rows, 1, key.payload_hash.bytes, reterr));
+        TRY(pawl__delivery_duckdb_get_bytes(rows, 0, key.key.bytes, reterr));
+        TRY(pawl__delivery_duckdb_get_bytes(rows, 1, key.payload_hash.bytes, reterr));
         TRY(visitor(context, &key, reterr));
         TRY(pawl__duck_next(rows, reterr));
     }
@@ -385,6 +379,8 @@ pawl_status pawl__delivery_duckdb_sink(struct delivery_duckdb_file *file,
         .lookup = lookup,
         .each_key = each_key,
         .exceptions = exceptions,
+        .read_failed = pawl__delivery_duckdb_read_failed,
+        .count_failed = pawl__delivery_duckdb_count_failed,
         .checkpoint = checkpoint,
         .close = close_sink,
     };

@@ -165,8 +165,8 @@ static pawl_status make_view(struct delivery_duckdb_sink *sink, pawl_error *rete
     AUTO(pawl__buf_done) struct pawl__buf sql = BUF_INIT(SQL_BYTES_MAX);
 
     pawl__buf_add_format(&sql,
-                         "CREATE TEMP VIEW delivery_rows AS SELECT event_key, payload_hash FROM "
-                         "main.\"%s\";",
+                         "CREATE TEMP VIEW delivery_rows AS SELECT event_key, payload_hash, "
+                         "transaction_id FROM main.\"%s\";",
                          sink->mapping->table);
     if (sink->mapping->has_unique_index) {
         pawl__buf_add_format(&sql,

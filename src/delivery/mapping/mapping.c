@@ -333,49 +333,15 @@ static pawl_status path_value(const struct delivery_column *column,
 
 /* --- values of the message --- */
 
-/* No header fails an event: a value that JSON cannot hold is stored as {"base64": "..."}. */
-static json_t *header_json(pawl_view value, struct pawl__arena *arena)
-{
-    enum delivery_encoding encoding = DELIVERY_AS_JSON;
-    pawl_view encoded;
-    json_t *json = NULL;
-
-    if (value.len == 0
-        || (pawl__view_is_utf8(value) && memchr(value.data, '\0', value.len) == NULL)) {
-        return json_stringn(value.len == 0 ? "" : value.data, value.len);
-    }
-    if (pawl__delivery_payload_json(value, arena, &encoding, &encoded, NULL) == PAWL_OK
-        && pawl__json_parse(encoded, encoded.len, &json, NULL) == PAWL_OK) {
-        return json;
-    }
-    return NULL;
-}
-
-/* A list of [name, value]: a name may be there more than once. */
 static pawl_status headers_value(const struct delivery_entry *entry,
                                  struct pawl__arena *arena,
                                  struct delivery_value *value,
                                  pawl_error *reterr)
 {
-    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(DELIVERY_PAYLOAD_BYTES_MAX);
-    json_auto_t *list = json_array();
-
     value->is_null = entry->header_count == 0;
-    for (size_t i = 0; i < entry->header_count; i++) {
-        json_t *pair = json_array();
-        if (json_array_append_new(pair, header_json(entry->headers[i].name, arena)) != 0
-            || json_array_append_new(pair, header_json(entry->headers[i].value, arena)) != 0
-            || json_array_append(list, pair) != 0) {
-            json_decref(pair);
-            return pawl__fail(reterr, PAWL_NOMEM, "no memory for headers");
-        }
-        json_decref(pair);
-    }
-    if (value->is_null) {
-        return PAWL_OK;
-    }
-    TRY(pawl__json_dump(list, &text, reterr));
-    return keep_text(pawl__buf_view(&text), arena, &value->as.text, reterr);
+    return value->is_null ? PAWL_OK
+                          : pawl__delivery_headers_json(
+                              entry->headers, entry->header_count, arena, &value->as.text, reterr);
 }
 
 static pawl_view hash_view(const struct delivery_hash *hash)

@@ -15,6 +15,7 @@
 #define PAWL_DELIVERY_MAPPING_MAPPING_H
 
 #include "base/core/arena.h"
+#include "delivery/core/encode.h"
 #include "delivery/core/sink.h"
 
 enum delivery_type {
@@ -106,26 +107,5 @@ PAWL_MUST_USE pawl_status pawl__delivery_map_value(const struct delivery_column 
                                                    struct pawl__arena *arena,
                                                    struct delivery_value *ret_value,
                                                    pawl_error *reterr);
-
-/* The payload as JSON in any case, for failed_events. What is not JSON becomes {"base64": "..."}; what no column
- * could hold is cut, and says how long it was: {"base64": "...", "bytes": 70000000}. */
-enum delivery_encoding {
-    DELIVERY_AS_JSON,
-    DELIVERY_AS_BASE64,
-    DELIVERY_AS_BASE64_CUT,
-};
-const char *pawl__delivery_encoding_name(enum delivery_encoding encoding);
-
-PAWL_MUST_USE pawl_status pawl__delivery_payload_json(pawl_view payload,
-                                                      struct pawl__arena *arena,
-                                                      enum delivery_encoding *ret_encoding,
-                                                      pawl_view *ret_json,
-                                                      pawl_error *reterr);
-
-/* The text with U+FFFD in place of NULs and of what is not UTF-8. */
-PAWL_MUST_USE pawl_status pawl__delivery_clean_text(pawl_view text,
-                                                    struct pawl__arena *arena,
-                                                    pawl_view *ret_text,
-                                                    pawl_error *reterr);
 
 #endif

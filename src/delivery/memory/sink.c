@@ -67,7 +67,27 @@ static pawl_status put_exception(struct delivery_memory_sink *sink,
     return PAWL_OK;
 }
 
+/* A retry that would make a second row of a transaction id. */
+static pawl_status check_retried(const struct delivery_memory_sink *sink,
+                                 const struct delivery_outcome *outcome,
+                                 pawl_error *reterr)
+{
+    for (size_t i = 0; outcome->was_failed && i < sink->count; i++) {
+        const struct delivery_memory_row *row = &sink->rows[i];
+        if (row->kind != DELIVERY_TO_FAILED
+            && pawl__view_equal(row->stored->entry.transaction_id,
+                                outcome->entry->transaction_id)) {
+            return pawl__fail(reterr,
+                              PAWL_CONFLICT,
+                              "transaction id '%.*s' is in the table already",
+                              VIEW_ARGS(outcome->entry->transaction_id));
+        }
+    }
+    return PAWL_OK;
+}
+
 static pawl_status put_row(struct delivery_memory_sink *sink,
+                           const struct delivery_transaction *transaction,
                            const struct delivery_outcome *outcome,
                            pawl_error *reterr)
 {
@@ -78,17 +98,29 @@ static pawl_status put_row(struct delivery_memory_sink *sink,
                                   .payload_hash = entry->payload_hash,
                                   .a = (uint64_t)outcome->kind };
     struct delivery_stored *stored = NULL;
+    struct delivery_stored_failure *failure = NULL;
 
     TRY(pawl__check_memory(rows, "a row", reterr));
     sink->rows = rows;
+    TRY(check_retried(sink, outcome, reterr));
     TRY(pawl__delivery_table_put(&sink->keys, &slot, reterr));
     TRY(pawl__delivery_stored_new(entry, &stored, reterr));
-    rows[sink->count++] =
-        (struct delivery_memory_row){ stored, outcome->kind, outcome->reason, outcome->exception };
+    pawl_status status =
+        outcome->kind == DELIVERY_TO_FAILED
+            ? pawl__delivery_memory_failure(sink, transaction, outcome, &failure, reterr)
+            : PAWL_OK;
+    if (status != PAWL_OK) {
+        pawl__delivery_stored_drop(stored);
+        return status;
+    }
+    rows[sink->count++] = (struct delivery_memory_row){
+        stored, outcome->kind, outcome->reason, outcome->exception, failure
+    };
     return PAWL_OK;
 }
 
 static pawl_status put_outcome(struct delivery_memory_sink *sink,
+                               const struct delivery_transaction *transaction,
                                const struct delivery_outcome *outcome,
                                pawl_error *reterr)
 {
@@ -96,7 +128,7 @@ static pawl_status put_outcome(struct delivery_memory_sink *sink,
         remove_exception(sink, outcome->entry->lsn);
     }
     return outcome->kind == DELIVERY_DEFERRED ? put_exception(sink, &outcome->exception, reterr)
-                                              : put_row(sink, outcome, reterr);
+                                              : put_row(sink, transaction, outcome, reterr);
 }
 
 static pawl_status put_loss(struct delivery_memory_sink *sink,
@@ -117,7 +149,7 @@ static pawl_status run(struct delivery_memory_sink *sink,
                        pawl_error *reterr)
 {
     for (size_t i = 0; i < transaction->count; i++) {
-        TRY(put_outcome(sink, &transaction->outcomes[i], reterr));
+        TRY(put_outcome(sink, transaction, &transaction->outcomes[i], reterr));
     }
     for (size_t i = 0; i < transaction->loss_count; i++) {
         TRY(put_loss(sink, &transaction->losses[i], reterr));
@@ -128,6 +160,7 @@ static pawl_status run(struct delivery_memory_sink *sink,
             TRY(put_exception(sink, &transaction->exceptions[i], reterr));
         }
     }
+    TRY(pawl__delivery_memory_change(sink, transaction, reterr));
     sink->cursor = transaction->cursor;
     sink->has_cursor = true;
     return PAWL_OK;
@@ -263,6 +296,8 @@ struct delivery_memory_sink pawl__delivery_memory_sink(const struct delivery_uui
         .lookup = lookup,
         .each_key = each_key,
         .exceptions = exceptions,
+        .read_failed = pawl__delivery_memory_read_failed,
+        .count_failed = pawl__delivery_memory_count_failed,
         .checkpoint = checkpoint,
         .close = close_nothing,
     };
@@ -277,6 +312,7 @@ void pawl__delivery_memory_sink_done(struct delivery_memory_sink *sink)
 {
     for (size_t i = 0; i < sink->count; i++) {
         pawl__delivery_stored_drop(sink->rows[i].stored);
+        pawl__delivery_failure_drop(sink->rows[i].failure);
     }
     free(sink->rows);
     free(sink->exceptions);
@@ -322,6 +358,7 @@ pawl_status pawl__delivery_memory_sink_copy(struct delivery_memory_sink *sink,
     copy.count = from->count;
     for (size_t i = 0; i < copy.count; i++) {
         pawl__delivery_stored_share(copy.rows[i].stored);
+        pawl__delivery_failure_share(copy.rows[i].failure);
     }
     pawl__delivery_memory_sink_done(sink);
     *sink = copy;

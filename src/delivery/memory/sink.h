@@ -10,6 +10,7 @@ struct delivery_memory_row {
     enum delivery_outcome_kind kind; /* ROW, FILTERED or TO_FAILED */
     const char *reason;              /* TO_FAILED */
     struct delivery_exception tries;
+    struct delivery_stored_failure *failure; /* TO_FAILED */
 };
 
 /* What a table would do: decides verdicts, and refuses transactions. Both may be NULL: everything that is JSON
@@ -40,6 +41,7 @@ struct delivery_memory_sink {
     struct delivery_loss *losses;
     size_t loss_count;
     size_t loss_room;
+    int64_t now_us; /* the time of failures; a test's */
 };
 
 struct delivery_memory_sink pawl__delivery_memory_sink(const struct delivery_uuid *sink_id,
@@ -50,5 +52,30 @@ void pawl__delivery_memory_sink_done(struct delivery_memory_sink *sink);
 PAWL_MUST_USE pawl_status pawl__delivery_memory_sink_copy(struct delivery_memory_sink *sink,
                                                           const struct delivery_memory_sink *from,
                                                           pawl_error *reterr);
+
+/* --- memory/failed.c --- */
+
+/* The row of failed_events that an outcome makes. */
+PAWL_MUST_USE pawl_status
+pawl__delivery_memory_failure(const struct delivery_memory_sink *sink,
+                              const struct delivery_transaction *transaction,
+                              const struct delivery_outcome *outcome,
+                              struct delivery_stored_failure **ret_failure,
+                              pawl_error *reterr);
+
+/* `changes` and `requeue_retrying` of a transaction. */
+PAWL_MUST_USE pawl_status
+pawl__delivery_memory_change(struct delivery_memory_sink *sink,
+                             const struct delivery_transaction *transaction,
+                             pawl_error *reterr);
+
+pawl_status pawl__delivery_memory_read_failed(struct delivery_sink *sink,
+                                              const struct delivery_failed_query *query,
+                                              struct delivery_failed_page *page,
+                                              pawl_error *reterr);
+pawl_status pawl__delivery_memory_count_failed(struct delivery_sink *sink,
+                                               const struct delivery_failed_query *query,
+                                               uint64_t *ret_count,
+                                               pawl_error *reterr);
 
 #endif

@@ -37,6 +37,73 @@ void pawl__delivery_stored_drop(struct delivery_stored *stored)
     free(stored);
 }
 
+pawl_status pawl__delivery_failure_new(const struct delivery_failed_row *row,
+                                       struct delivery_stored_failure **ret_failure,
+                                       pawl_error *reterr)
+{
+    struct delivery_stored_failure *failure = calloc(1, sizeof(*failure));
+
+    TRY(pawl__check_memory(failure, "a failed event", reterr));
+    failure->references = 1;
+    pawl_status status = pawl__delivery_failed_page_add(&failure->page, row, reterr);
+    if (status != PAWL_OK) {
+        pawl__delivery_failure_drop(failure);
+        return status;
+    }
+    *ret_failure = failure;
+    return PAWL_OK;
+}
+
+void pawl__delivery_failure_share(struct delivery_stored_failure *failure)
+{
+    if (failure != NULL) {
+        failure->references++;
+    }
+}
+
+void pawl__delivery_failure_drop(struct delivery_stored_failure *failure)
+{
+    if (failure == NULL || --failure->references > 0) {
+        return;
+    }
+    pawl__delivery_failed_page_done(&failure->page);
+    free(failure);
+}
+
+pawl_status pawl__delivery_stored_decision_new(const struct delivery_decision *decision,
+                                               struct delivery_stored_decision **ret_stored,
+                                               pawl_error *reterr)
+{
+    struct delivery_stored_decision *stored = calloc(1, sizeof(*stored));
+
+    TRY(pawl__check_memory(stored, "a decision", reterr));
+    stored->references = 1;
+    pawl_status status =
+        pawl__delivery_decision_copy(decision, &stored->arena, &stored->decision, reterr);
+    if (status != PAWL_OK) {
+        pawl__delivery_stored_decision_drop(stored);
+        return status;
+    }
+    *ret_stored = stored;
+    return PAWL_OK;
+}
+
+void pawl__delivery_stored_decision_share(struct delivery_stored_decision *stored)
+{
+    if (stored != NULL) {
+        stored->references++;
+    }
+}
+
+void pawl__delivery_stored_decision_drop(struct delivery_stored_decision *stored)
+{
+    if (stored == NULL || --stored->references > 0) {
+        return;
+    }
+    pawl__arena_done(&stored->arena);
+    free(stored);
+}
+
 void pawl__delivery_table_done(struct delivery_table *table)
 {
     free(table->slots);

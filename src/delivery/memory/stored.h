@@ -3,7 +3,7 @@
 #ifndef PAWL_DELIVERY_MEMORY_STORED_H
 #define PAWL_DELIVERY_MEMORY_STORED_H
 
-#include "delivery/core/entry.h"
+#include "delivery/core/failed.h"
 
 struct delivery_stored {
     size_t references;
@@ -16,6 +16,31 @@ PAWL_MUST_USE pawl_status pawl__delivery_stored_new(const struct delivery_entry 
                                                     pawl_error *reterr);
 struct delivery_stored *pawl__delivery_stored_share(struct delivery_stored *stored);
 void pawl__delivery_stored_drop(struct delivery_stored *stored); /* NULL is fine */
+
+/* A row of failed_events, and what was decided about an entry: shared like entries, replaced as a whole. */
+struct delivery_stored_failure {
+    size_t references;
+    struct delivery_failed_page page; /* of this row */
+};
+
+PAWL_MUST_USE pawl_status pawl__delivery_failure_new(const struct delivery_failed_row *row,
+                                                     struct delivery_stored_failure **ret_failure,
+                                                     pawl_error *reterr);
+void pawl__delivery_failure_share(struct delivery_stored_failure *failure); /* NULL is fine */
+void pawl__delivery_failure_drop(struct delivery_stored_failure *failure);  /* as above */
+
+struct delivery_stored_decision {
+    size_t references;
+    struct pawl__arena arena;
+    struct delivery_decision decision;
+};
+
+PAWL_MUST_USE pawl_status
+pawl__delivery_stored_decision_new(const struct delivery_decision *decision,
+                                   struct delivery_stored_decision **ret_stored,
+                                   pawl_error *reterr);
+void pawl__delivery_stored_decision_share(struct delivery_stored_decision *stored); /* as above */
+void pawl__delivery_stored_decision_drop(struct delivery_stored_decision *stored);  /* as above */
 
 struct delivery_slot {
     bool used;

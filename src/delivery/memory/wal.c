@@ -205,6 +205,70 @@ static pawl_status mark(struct delivery_wal *base,
     return PAWL_OK;
 }
 
+static pawl_status decide_one(struct delivery_memory_wal *wal,
+                              const struct delivery_decision *decision,
+                              pawl_error *reterr)
+{
+    struct delivery_memory_wal_entry *entry = find(wal, decision->lsn);
+    struct delivery_stored_decision *stored = NULL;
+
+    if (entry == NULL) {
+        return PAWL_OK;
+    }
+    TRY(pawl__delivery_stored_decision_new(decision, &stored, reterr));
+    pawl__delivery_stored_decision_drop(entry->decision);
+    entry->decision = stored;
+    entry->fate.state = DELIVERY_CONFIRMED;
+    return PAWL_OK;
+}
+
+static pawl_status decide(struct delivery_wal *base,
+                          const struct delivery_decision *decisions,
+                          size_t count,
+                          pawl_error *reterr)
+{
+    for (size_t i = 0; i < count; i++) {
+        TRY(decide_one(as_memory(base), &decisions[i], reterr));
+    }
+    return PAWL_OK;
+}
+
+static pawl_status decided(struct delivery_wal *base,
+                           delivery_lsn after,
+                           delivery_lsn *ret_lsns,
+                           size_t room,
+                           size_t *ret_count,
+                           pawl_error *reterr)
+{
+    struct delivery_memory_wal *wal = as_memory(base);
+    size_t count = 0;
+
+    (void)reterr;
+    for (size_t i = 0; i < wal->count && count < room; i++) {
+        delivery_lsn lsn = wal->entries[i].stored->entry.lsn;
+        if (wal->entries[i].decision != NULL && lsn > after) {
+            ret_lsns[count++] = lsn;
+        }
+    }
+    *ret_count = count;
+    return PAWL_OK;
+}
+
+static pawl_status read_decision(struct delivery_wal *base,
+                                 delivery_lsn lsn,
+                                 struct pawl__arena *arena,
+                                 struct delivery_decision *ret_decision,
+                                 bool *ret_found,
+                                 pawl_error *reterr)
+{
+    const struct delivery_memory_wal_entry *entry = find(as_memory(base), lsn);
+
+    *ret_found = entry != NULL && entry->decision != NULL;
+    return *ret_found ? pawl__delivery_decision_copy(
+               &entry->decision->decision, arena, ret_decision, reterr)
+                      : PAWL_OK;
+}
+
 static pawl_status put_index(struct delivery_wal *base,
                              const struct delivery_key *keys,
                              size_t count,
@@ -237,6 +301,7 @@ static pawl_status clean_up(struct delivery_wal *base, delivery_lsn to, pawl_err
         struct delivery_memory_wal_entry *entry = &wal->entries[i];
         if (entry->stored->entry.lsn <= to && entry->fate.state == DELIVERY_CONFIRMED) {
             pawl__delivery_stored_drop(entry->stored);
+            pawl__delivery_stored_decision_drop(entry->decision);
         } else {
             wal->entries[kept++] = *entry;
         }
@@ -283,6 +348,9 @@ struct delivery_memory_wal pawl__delivery_memory_wal(void)
         .lookup = lookup,
         .read = read_range,
         .mark = mark,
+        .decide = decide,
+        .decided = decided,
+        .read_decision = read_decision,
         .put_index = put_index,
         .reindex = reindex,
         .clean_up = clean_up,
@@ -296,6 +364,7 @@ void pawl__delivery_memory_wal_done(struct delivery_memory_wal *wal)
 {
     for (size_t i = 0; i < wal->count; i++) {
         pawl__delivery_stored_drop(wal->entries[i].stored);
+        pawl__delivery_stored_decision_drop(wal->entries[i].decision);
     }
     free(wal->entries);
     pawl__delivery_table_done(&wal->index);
@@ -319,6 +388,7 @@ pawl_status pawl__delivery_memory_wal_copy(struct delivery_memory_wal *wal,
     for (size_t i = 0; i < from->count; i++) {
         copy.entries[i] = from->entries[i];
         pawl__delivery_stored_share(copy.entries[i].stored);
+        pawl__delivery_stored_decision_share(copy.entries[i].decision);
     }
     pawl__delivery_memory_wal_done(wal);
     *wal = copy;

@@ -8,6 +8,7 @@
 struct delivery_memory_wal_entry {
     struct delivery_stored *stored;
     struct delivery_fate fate;
+    struct delivery_stored_decision *decision; /* NULL: nobody has decided */
 };
 
 struct delivery_memory_wal {

@@ -177,6 +177,9 @@ static void mark_outcomes(struct delivery_pipeline *pipeline,
     struct delivery_wal *wal = pipeline->parts.wal;
 
     for (size_t i = 0; i < count; i++) {
+        if (outcomes[i].was_failed) {
+            continue; /* its mark comes with the decision, which has to be durable */
+        }
         struct delivery_fate fate = fate_of(pipeline, &outcomes[i]);
         if (wal->ops->mark(wal, &outcomes[i].entry->lsn, &fate, 1, NULL) != PAWL_OK) {
             pipeline->is_broken = true; /* a WAL that cannot be written takes no appends either */
@@ -197,6 +200,8 @@ static void note_committed(struct delivery_pipeline *pipeline,
         pipeline->bytes_since_checkpoint +=
             pawl__delivery_entry_bytes(transaction->outcomes[i].entry);
     }
+    pipeline->bytes_since_checkpoint +=
+        transaction->change_count; /* a checkpoint has to cover them */
     pawl__delivery_recovery_settled(
         &pipeline->recovery, transaction->outcomes, transaction->count, pipeline->recovery_until);
     if (pipeline->recovery.duration_ns == 0
@@ -211,7 +216,8 @@ static void note_committed(struct delivery_pipeline *pipeline,
         enum delivery_outcome_kind kind = transaction->outcomes[i].kind;
         shared->totals.confirms += kind == DELIVERY_ROW || kind == DELIVERY_FILTERED;
         shared->totals.failures += kind == DELIVERY_TO_FAILED;
-        shared->totals.retries += transaction->outcomes[i].was_exception;
+        shared->totals.retries +=
+            transaction->outcomes[i].was_exception || transaction->outcomes[i].was_failed;
     }
     pawl__unlock(&shared->lock);
     mark_outcomes(pipeline, transaction->outcomes, transaction->count);
@@ -232,28 +238,23 @@ static pawl_status take_losses(struct delivery_pipeline *pipeline, pawl_error *r
     return status;
 }
 
-pawl_status pawl__delivery_commit(struct delivery_pipeline *pipeline,
-                                  const struct delivery_outcome *outcomes,
-                                  size_t count,
-                                  delivery_lsn applied,
-                                  enum delivery_blame *ret_blame,
-                                  pawl_error *reterr)
+static pawl_status commit(struct delivery_pipeline *pipeline,
+                          struct delivery_transaction *transaction,
+                          delivery_lsn applied,
+                          enum delivery_blame *ret_blame,
+                          pawl_error *reterr)
 {
     struct delivery_sink *sink = pipeline->parts.sink;
 
     TRY(take_losses(pipeline, reterr));
-    struct delivery_transaction transaction = {
-        .outcomes = outcomes,
-        .count = count,
-        .losses = pipeline->losses.items,
-        .loss_count = pipeline->losses.count,
-        .cursor = next_cursor(pipeline, outcomes, count, applied),
-    };
-    TRY(check_counters(pipeline, &transaction.cursor.counters, reterr));
-    pawl_status status = sink->ops->apply(sink, &transaction, reterr);
+    transaction->losses = pipeline->losses.items;
+    transaction->loss_count = pipeline->losses.count;
+    transaction->cursor = next_cursor(pipeline, transaction->outcomes, transaction->count, applied);
+    TRY(check_counters(pipeline, &transaction->cursor.counters, reterr));
+    pawl_status status = sink->ops->apply(sink, transaction, reterr);
 
     if (status == PAWL_OK) {
-        note_committed(pipeline, &transaction);
+        note_committed(pipeline, transaction);
         return PAWL_OK;
     }
     *ret_blame = pawl__delivery_blame(status);
@@ -263,4 +264,34 @@ pawl_status pawl__delivery_commit(struct delivery_pipeline *pipeline,
         outage(pipeline);
     }
     return status;
+}
+
+pawl_status pawl__delivery_commit(struct delivery_pipeline *pipeline,
+                                  const struct delivery_outcome *outcomes,
+                                  size_t count,
+                                  delivery_lsn applied,
+                                  enum delivery_blame *ret_blame,
+                                  pawl_error *reterr)
+{
+    struct delivery_transaction transaction = { .outcomes = outcomes, .count = count };
+
+    return commit(pipeline, &transaction, applied, ret_blame, reterr);
+}
+
+pawl_status pawl__delivery_commit_changes(struct delivery_pipeline *pipeline,
+                                          const struct delivery_outcome *outcomes,
+                                          size_t count,
+                                          const struct delivery_failed_change *changes,
+                                          size_t change_count,
+                                          enum delivery_blame *ret_blame,
+                                          pawl_error *reterr)
+{
+    struct delivery_transaction transaction = {
+        .outcomes = outcomes,
+        .count = count,
+        .changes = changes,
+        .change_count = change_count,
+    };
+
+    return commit(pipeline, &transaction, pipeline->cursor.applied, ret_blame, reterr);
 }

@@ -14,6 +14,17 @@ PAWL_MUST_USE pawl_status pawl__delivery_commit(struct delivery_pipeline *pipeli
                                                 enum delivery_blame *ret_blame,
                                                 pawl_error *reterr);
 
+/* Commits changes of failed events, and what retries made of them; the applied LSN stays where it is. The rest as
+ * above. */
+PAWL_MUST_USE pawl_status
+pawl__delivery_commit_changes(struct delivery_pipeline *pipeline,
+                              const struct delivery_outcome *outcomes,
+                              size_t count,
+                              const struct delivery_failed_change *changes,
+                              size_t change_count,
+                              enum delivery_blame *ret_blame,
+                              pawl_error *reterr);
+
 /* False: nothing may be committed now, the breaker is open. Otherwise the lease is checked, and a commit whose outcome
  * nobody knows is looked up. */
 PAWL_MUST_USE pawl_status pawl__delivery_ready(struct delivery_pipeline *pipeline,

@@ -1,4 +1,5 @@
 /* Checkpoints, and what the WAL may forget behind one. */
+#include "delivery/pipeline/failed.h"
 #include "delivery/pipeline/internal.h"
 
 static bool is_time(struct delivery_pipeline *pipeline)
@@ -24,6 +25,7 @@ pawl_status pawl__delivery_maintain(struct delivery_pipeline *pipeline, pawl_err
     struct delivery_shared *shared = &pipeline->shared;
     struct delivery_cursor in_file;
 
+    TRY(pawl__delivery_restore_decisions(pipeline, reterr));
     if (!is_time(pipeline)) {
         return PAWL_OK;
     }

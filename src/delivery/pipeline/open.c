@@ -225,6 +225,7 @@ static pawl_status claim_sink(struct delivery_pipeline *pipeline,
         .exceptions = exceptions->items,
         .exception_count = exceptions->count,
         .replace_exceptions = true,
+        .requeue_retrying = true, /* whoever retried is gone */
         .cursor = cursor,
     };
     TRY(sink->ops->apply(sink, &transaction, reterr));
@@ -301,6 +302,7 @@ static pawl_status pair(struct delivery_pipeline *pipeline, pawl_error *reterr)
         TRY(pawl__delivery_each_entry(pipeline, 1, leave_behind, &exceptions, reterr));
     }
     TRY(claim_sink(pipeline, &sides, &plan, &exceptions, reterr));
+    pipeline->decisions_due = true;
     pipeline->pairing = plan.pairing;
     pipeline->pairing_why = plan.why;
     pipeline->rebuilding = plan.restart_source;

@@ -108,6 +108,7 @@ struct delivery_pipeline {
     int64_t retried_ns;
     int64_t checkpointed_ns;
     uint64_t bytes_since_checkpoint;
+    bool decisions_due; /* WAL and sink may not agree yet about what people decided */
 
     enum delivery_pairing pairing; /* what open found */
     const char *pairing_why;
@@ -141,7 +142,8 @@ PAWL_MUST_USE pawl_status pawl__delivery_retry(struct delivery_pipeline *pipelin
                                                size_t *ret_moved,
                                                pawl_error *reterr);
 
-/* Checkpoints when it is time, and cleans up the WAL behind it. */
+/* Checkpoints when it is time, and cleans up the WAL behind it. After a start, brings WAL and sink to agree about what
+ * people decided (failed.h) before anything is cleaned up. */
 PAWL_MUST_USE pawl_status pawl__delivery_maintain(struct delivery_pipeline *pipeline,
                                                   pawl_error *reterr);
 

@@ -117,6 +117,30 @@ static void delete_rows(struct clean *clean, const struct rows *rows)
     clean->next.cleaned.cleaned = MAX(clean->next.cleaned.cleaned, rows->lsns[rows->count - 1]);
 }
 
+/* Those whose entry is forgotten; the batch that says so may have been written before. */
+static pawl_status forget_decisions(struct clean *clean, pawl_error *reterr)
+{
+    struct rocksdb_wal *wal = clean->wal;
+    delivery_lsn after = 0;
+    delivery_lsn lsns[CLEAN_STEP];
+    size_t count = 0;
+
+    do {
+        TRY(wal->base.ops->decided(&wal->base, after, lsns, CLEAN_STEP, &count, reterr));
+        for (size_t i = 0; i < count && lsns[i] <= clean->to; i++) {
+            struct wal_key key = pawl__delivery_wal_decision_key(lsns[i]);
+            struct delivery_fate fate = { .state = DELIVERY_PENDING };
+            bool is_found = false;
+            TRY(pawl__delivery_rocksdb_fate(wal, lsns[i], &fate, &is_found, reterr));
+            if (!is_found || fate.state == DELIVERY_CONFIRMED) {
+                pawl__rocks_delete(clean->batch, WAL_FATES, pawl__delivery_wal_key(&key));
+            }
+            after = lsns[i];
+        }
+    } while (count == CLEAN_STEP && after == lsns[count - 1]);
+    return PAWL_OK;
+}
+
 static pawl_status forget_rows(struct clean *clean, delivery_lsn floor, pawl_error *reterr)
 {
     AUTO(pawl__rocks_iter_close_p) struct pawl__rocks_iter *iter = NULL;
@@ -142,6 +166,7 @@ static pawl_status forget_rows(struct clean *clean, delivery_lsn floor, pawl_err
     if (clean->next.cleaned.entries == before.entries && before.cleaned >= clean->to) {
         return PAWL_OK; /* nothing new to forget */
     }
+    TRY(forget_decisions(clean, reterr));
     clean->next.cleaned.cleaned = MAX(clean->next.cleaned.cleaned, clean->to);
     return write_clean(clean, true, reterr);
 }

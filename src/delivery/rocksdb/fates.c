@@ -51,6 +51,17 @@ static pawl_status find_under(struct rocksdb_wal *wal,
     return status;
 }
 
+static pawl_status find_rows(struct rocksdb_wal *wal,
+                             const delivery_lsn *lsns,
+                             struct marks *marks,
+                             pawl_error *reterr)
+{
+    for (int i = 0; i < DELIVERY_STATE_COUNT; i++) {
+        TRY(find_under(wal, (enum delivery_entry_state)i, lsns, marks, reterr));
+    }
+    return PAWL_OK;
+}
+
 static pawl_status move_row(struct pawl__rocks_batch *batch,
                             delivery_lsn lsn,
                             const struct wal_fate_row *old,
@@ -123,10 +134,12 @@ static void end_moves(struct rocksdb_wal *wal, const struct wal_marked *marked)
 
 static pawl_status write_marks(struct rocksdb_wal *wal,
                                struct pawl__rocks_batch *batch,
+                               bool sync,
                                pawl_error *reterr)
 {
     FAILPOINT("delivery.wal.mark.before", reterr);
-    TRY(pawl__rocks_write_unsynced(wal->db, batch, reterr));
+    TRY(sync ? pawl__rocks_write(wal->db, batch, reterr)
+             : pawl__rocks_write_unsynced(wal->db, batch, reterr));
     FAILPOINT("delivery.wal.mark.after", reterr);
     return PAWL_OK;
 }
@@ -136,6 +149,7 @@ static pawl_status mark_step(struct rocksdb_wal *wal,
                              const delivery_lsn *lsns,
                              const struct delivery_fate *fates,
                              size_t count,
+                             bool sync,
                              pawl_error *reterr)
 {
     struct marks *marks = calloc(1, sizeof(*marks));
@@ -143,15 +157,12 @@ static pawl_status mark_step(struct rocksdb_wal *wal,
     TRY(pawl__check_memory(marks, "marks of the WAL", reterr));
     marks->count = count;
     struct wal_counters next = begin_moves(wal);
-    pawl_status status = PAWL_OK;
-    for (int i = 0; i < DELIVERY_STATE_COUNT && status == PAWL_OK; i++) {
-        status = find_under(wal, (enum delivery_entry_state)i, lsns, marks, reterr);
-    }
+    pawl_status status = find_rows(wal, lsns, marks, reterr);
     if (status == PAWL_OK) {
         status = fill_batch(batch, marks, lsns, fates, &next, reterr);
     }
     if (status == PAWL_OK) {
-        status = write_marks(wal, batch, reterr);
+        status = write_marks(wal, batch, sync, reterr);
     }
     end_moves(wal, status == PAWL_OK ? &next.marked : NULL);
     free(marks);
@@ -182,7 +193,7 @@ static pawl_status mark_locked(struct rocksdb_wal *wal,
     TRY(pawl__rocks_batch_new(wal->db, &batch, reterr));
     for (size_t done = 0, step = 0; done < count; done += step) {
         step = step_of(&lsns[done], count - done);
-        TRY(mark_step(wal, batch, &lsns[done], &fates[done], step, reterr));
+        TRY(mark_step(wal, batch, &lsns[done], &fates[done], step, false, reterr));
     }
     return PAWL_OK;
 }
@@ -199,6 +210,33 @@ pawl_status pawl__delivery_rocksdb_mark(struct delivery_wal *base,
     pawl_status status = mark_locked(wal, lsns, fates, count, reterr);
     pawl__unlock(&wal->fates_lock);
     return status;
+}
+
+pawl_status pawl__delivery_rocksdb_fate(struct rocksdb_wal *wal,
+                                        delivery_lsn lsn,
+                                        struct delivery_fate *ret_fate,
+                                        bool *ret_found,
+                                        pawl_error *reterr)
+{
+    struct marks *marks = calloc(1, sizeof(*marks));
+
+    TRY(pawl__check_memory(marks, "marks of the WAL", reterr));
+    marks->count = 1;
+    pawl_status status = find_rows(wal, &lsn, marks, reterr);
+    *ret_found = marks->found[0];
+    *ret_fate = marks->rows[0].fate;
+    free(marks);
+    return status;
+}
+
+pawl_status pawl__delivery_rocksdb_mark_with(struct rocksdb_wal *wal,
+                                             struct pawl__rocks_batch *batch,
+                                             delivery_lsn lsn,
+                                             const struct delivery_fate *fate,
+                                             bool sync,
+                                             pawl_error *reterr)
+{
+    return mark_step(wal, batch, &lsn, fate, 1, sync, reterr);
 }
 
 /* --- statistics --- */

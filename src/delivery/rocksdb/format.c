@@ -70,6 +70,21 @@ struct wal_key pawl__delivery_wal_fate_end(enum delivery_entry_state state)
     return key;
 }
 
+static const char decided_prefix[] = "consumer:decided:";
+
+struct wal_key pawl__delivery_wal_decision_key(delivery_lsn lsn)
+{
+    return make_key(decided_prefix, &lsn);
+}
+
+struct wal_key pawl__delivery_wal_decision_end(void)
+{
+    struct wal_key key = make_key(decided_prefix, NULL);
+
+    key.bytes[key.len - 1]++;
+    return key;
+}
+
 struct wal_key pawl__delivery_wal_index_key(const struct delivery_hash *hash)
 {
     struct wal_key key = { .len = HASH_BYTES };
@@ -104,6 +119,19 @@ pawl_status pawl__delivery_wal_parse_fate_key(pawl_view key,
                             "a key of %zu bytes after '%s' is not an LSN",
                             key.len,
                             prefixes[state]);
+}
+
+pawl_status pawl__delivery_wal_parse_decision_key(pawl_view key,
+                                                  delivery_lsn *ret_lsn,
+                                                  pawl_error *reterr)
+{
+    return parse_key(key, decided_prefix, ret_lsn)
+               ? PAWL_OK
+               : pawl__fail(reterr,
+                            PAWL_CORRUPT,
+                            "a key of %zu bytes after '%s' is not an LSN",
+                            key.len,
+                            decided_prefix);
 }
 
 pawl_status pawl__delivery_wal_parse_entry_key(pawl_view key,
@@ -277,6 +305,48 @@ pawl_status pawl__delivery_wal_fate_decode(enum delivery_entry_state state,
     }
     TRY(pawl__delivery_row_finish(&in, name, reterr));
     *ret_row = row;
+    return PAWL_OK;
+}
+
+/* --- decisions --- */
+
+void pawl__delivery_wal_decision_encode(const struct delivery_decision *decision,
+                                        struct pawl__buf *value)
+{
+    struct wal_key key = pawl__delivery_wal_decision_key(decision->lsn);
+
+    pawl__delivery_row_begin(WAL_FORMAT, value);
+    pawl__buf_add_u8(value, (uint8_t)decision->status);
+    pawl__buf_add_u8(value, (uint8_t)decision->resolution);
+    pawl__buf_add_u64be(value, (uint64_t)decision->at_us);
+    pawl__delivery_row_add_text(value, decision->who);
+    pawl__delivery_row_add_text(value, decision->notes);
+    pawl__delivery_row_add_text(value, decision->edited_payload);
+    pawl__delivery_row_seal(pawl__delivery_wal_key(&key), value);
+}
+
+pawl_status pawl__delivery_wal_decision_decode(delivery_lsn lsn,
+                                               pawl_view value,
+                                               struct delivery_decision *ret_decision,
+                                               pawl_error *reterr)
+{
+    struct wal_key key = pawl__delivery_wal_decision_key(lsn);
+    struct delivery_decision decision = { .lsn = lsn };
+    struct delivery_row in;
+    char name[64];
+
+    snprintf(name, sizeof(name), "the decision on LSN %" PRIu64, lsn);
+    TRY(open_row(value, &key, name, &in, reterr));
+    decision.status = (enum delivery_failed_status)pawl__delivery_row_take_u8(
+        &in, DELIVERY_FAILED_STATUS_COUNT - 1);
+    decision.resolution =
+        (enum delivery_resolution)pawl__delivery_row_take_u8(&in, DELIVERY_RESOLUTION_COUNT - 1);
+    decision.at_us = (int64_t)pawl__delivery_row_take_u64(&in);
+    decision.who = pawl__delivery_row_take_text(&in);
+    decision.notes = pawl__delivery_row_take_text(&in);
+    decision.edited_payload = pawl__delivery_row_take_text(&in);
+    TRY(pawl__delivery_row_finish(&in, name, reterr));
+    *ret_decision = decision;
     return PAWL_OK;
 }
 

@@ -5,6 +5,7 @@
  *   entries   LSN (8)                                  what never changes: ids, place, headers, payload
  *   fates     consumer:pending:|confirmed:|failed:     what the pipeline learned later, 36 bytes as a rule
  *             and LSN (8)
+ *   fates     consumer:decided: and LSN (8)            what a person decided about a failed event
  *   index     key (16)                                 epoch, LSN, payload hash
  *
  * The payload is written once: a mark moves only the small row between the prefixes. Moving whole entries was
@@ -41,6 +42,9 @@ struct wal_key pawl__delivery_wal_fate_key(enum delivery_entry_state state, deli
 struct wal_key pawl__delivery_wal_fate_end(enum delivery_entry_state state);
 struct wal_key pawl__delivery_wal_index_key(const struct delivery_hash *hash);
 
+struct wal_key pawl__delivery_wal_decision_key(delivery_lsn lsn);
+struct wal_key pawl__delivery_wal_decision_end(void); /* behind the last one */
+
 /* CORRUPT for a key that is none of the state's, or none of family entries. */
 PAWL_MUST_USE pawl_status pawl__delivery_wal_parse_fate_key(pawl_view key,
                                                             enum delivery_entry_state state,
@@ -49,6 +53,10 @@ PAWL_MUST_USE pawl_status pawl__delivery_wal_parse_fate_key(pawl_view key,
 PAWL_MUST_USE pawl_status pawl__delivery_wal_parse_entry_key(pawl_view key,
                                                              delivery_lsn *ret_lsn,
                                                              pawl_error *reterr);
+
+PAWL_MUST_USE pawl_status pawl__delivery_wal_parse_decision_key(pawl_view key,
+                                                                delivery_lsn *ret_lsn,
+                                                                pawl_error *reterr);
 
 const char *pawl__delivery_state_name(enum delivery_entry_state state); /* "pending" */
 
@@ -78,6 +86,14 @@ PAWL_MUST_USE pawl_status pawl__delivery_wal_fate_decode(enum delivery_entry_sta
                                                          pawl_view value,
                                                          struct wal_fate_row *ret_row,
                                                          pawl_error *reterr);
+
+void pawl__delivery_wal_decision_encode(const struct delivery_decision *decision,
+                                        struct pawl__buf *value);
+/* Texts point into `value`. */
+PAWL_MUST_USE pawl_status pawl__delivery_wal_decision_decode(delivery_lsn lsn,
+                                                             pawl_view value,
+                                                             struct delivery_decision *ret_decision,
+                                                             pawl_error *reterr);
 
 struct wal_index_row {
     bool by_place;

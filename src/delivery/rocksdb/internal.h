@@ -37,6 +37,24 @@ PAWL_MUST_USE pawl_status pawl__delivery_rocksdb_put_counter(struct pawl__rocks_
                                                              const struct wal_counters *counters,
                                                              pawl_error *reterr);
 
+/* --- fates.c --- */
+
+/* What is known of an entry by now. *ret_found false: it is not there. */
+PAWL_MUST_USE pawl_status pawl__delivery_rocksdb_fate(struct rocksdb_wal *wal,
+                                                      delivery_lsn lsn,
+                                                      struct delivery_fate *ret_fate,
+                                                      bool *ret_found,
+                                                      pawl_error *reterr);
+
+/* Puts the mark into the batch and writes it, with whatever else is in it. */
+PAWL_MUST_USE pawl_status pawl__delivery_rocksdb_mark_with(struct rocksdb_wal *wal,
+                                                           struct pawl__rocks_batch *batch,
+                                                           delivery_lsn lsn,
+                                                           const struct delivery_fate *fate,
+                                                           bool sync,
+                                                           pawl_error *reterr)
+    REQUIRES_LOCK(wal->fates_lock);
+
 /* --- index.c --- */
 
 enum { WAL_LOOKUP_STEP = 128 };
@@ -76,6 +94,22 @@ pawl_status pawl__delivery_rocksdb_mark(struct delivery_wal *base,
                                         const struct delivery_fate *fates,
                                         size_t count,
                                         pawl_error *reterr);
+pawl_status pawl__delivery_rocksdb_decide(struct delivery_wal *base,
+                                          const struct delivery_decision *decisions,
+                                          size_t count,
+                                          pawl_error *reterr);
+pawl_status pawl__delivery_rocksdb_decided(struct delivery_wal *base,
+                                           delivery_lsn after,
+                                           delivery_lsn *ret_lsns,
+                                           size_t room,
+                                           size_t *ret_count,
+                                           pawl_error *reterr);
+pawl_status pawl__delivery_rocksdb_read_decision(struct delivery_wal *base,
+                                                 delivery_lsn lsn,
+                                                 struct pawl__arena *arena,
+                                                 struct delivery_decision *ret_decision,
+                                                 bool *ret_found,
+                                                 pawl_error *reterr);
 pawl_status pawl__delivery_rocksdb_clean_up(struct delivery_wal *base,
                                             delivery_lsn to,
                                             pawl_error *reterr);

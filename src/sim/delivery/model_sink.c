@@ -220,6 +220,22 @@ static pawl_status exceptions(struct delivery_sink *sink,
         inner(sink), after, ret_exceptions, room, ret_count, reterr);
 }
 
+static pawl_status read_failed(struct delivery_sink *sink,
+                               const struct delivery_failed_query *query,
+                               struct delivery_failed_page *page,
+                               pawl_error *reterr)
+{
+    return inner(sink)->ops->read_failed(inner(sink), query, page, reterr);
+}
+
+static pawl_status count_failed(struct delivery_sink *sink,
+                                const struct delivery_failed_query *query,
+                                uint64_t *ret_count,
+                                pawl_error *reterr)
+{
+    return inner(sink)->ops->count_failed(inner(sink), query, ret_count, reterr);
+}
+
 static pawl_status checkpoint(struct delivery_sink *sink,
                               struct delivery_cursor *ret_cursor,
                               pawl_error *reterr)
@@ -242,6 +258,8 @@ struct delivery_sink_ops pawl__sim_sink_ops(void)
         .lookup = lookup,
         .each_key = each_key,
         .exceptions = exceptions,
+        .read_failed = read_failed,
+        .count_failed = count_failed,
         .checkpoint = checkpoint,
         .close = close_nothing,
     };

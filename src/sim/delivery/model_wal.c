@@ -131,6 +131,39 @@ static pawl_status mark(struct delivery_wal *wal,
     return inner(wal)->ops->mark(inner(wal), lsns, fates, count, reterr);
 }
 
+static pawl_status decide(struct delivery_wal *wal,
+                          const struct delivery_decision *decisions,
+                          size_t count,
+                          pawl_error *reterr)
+{
+    struct sim_delivery *sim = SIM_OF(wal, wal);
+
+    TRY(sim_before(sim, 5, PAWL_IO, reterr));
+    TRY(inner(wal)->ops->decide(inner(wal), decisions, count, reterr));
+    TRY(sync_disk(sim, reterr));
+    return sim_after(sim, 5, PAWL_IO, reterr);
+}
+
+static pawl_status decided(struct delivery_wal *wal,
+                           delivery_lsn after,
+                           delivery_lsn *ret_lsns,
+                           size_t room,
+                           size_t *ret_count,
+                           pawl_error *reterr)
+{
+    return inner(wal)->ops->decided(inner(wal), after, ret_lsns, room, ret_count, reterr);
+}
+
+static pawl_status read_decision(struct delivery_wal *wal,
+                                 delivery_lsn lsn,
+                                 struct pawl__arena *arena,
+                                 struct delivery_decision *ret_decision,
+                                 bool *ret_found,
+                                 pawl_error *reterr)
+{
+    return inner(wal)->ops->read_decision(inner(wal), lsn, arena, ret_decision, ret_found, reterr);
+}
+
 static pawl_status put_index(struct delivery_wal *wal,
                              const struct delivery_key *keys,
                              size_t count,
@@ -170,6 +203,9 @@ struct delivery_wal_ops pawl__sim_wal_ops(void)
         .lookup = lookup,
         .read = read_range,
         .mark = mark,
+        .decide = decide,
+        .decided = decided,
+        .read_decision = read_decision,
         .put_index = put_index,
         .reindex = reindex,
         .clean_up = clean_up,

@@ -1,5 +1,5 @@
--- The sink of a pipeline. `delivery_rows` is a view of its connection: event_key and payload_hash of the table that
--- its mapping names.
+-- The sink of a pipeline. `delivery_rows` is a view of its connection: event_key, payload_hash and transaction_id of the
+-- table that its mapping names.
 
 -- name: sink_id
 SELECT sink_id FROM delivery_sink;
