@@ -111,22 +111,22 @@ static pawl_status ask_node(const struct wanted *wanted,
     return PAWL_OK;
 }
 
-/* BUSY: another process has it, and does not let itself be asked. */
+/* A node is asked first: opening on PostgreSQL waits for an owner that may have crashed, two seconds that a living
+ * one would cost every command. BUSY: another process has it, and does not let itself be asked. */
 static pawl_status open_once(const struct wanted *wanted,
                              struct pawl__cli_app *ret_app,
                              pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;
+    pawl_status asked = ask_node(wanted, ret_app, &error);
+
+    if (asked == PAWL_OK) {
+        return PAWL_OK;
+    }
     pawl_status status =
         pawl_app_open(wanted->location, NULL, wanted->options, &ret_app->local, reterr);
-
-    if (status != PAWL_BUSY) {
-        return status;
-    }
-    pawl_status asked = ask_node(wanted, ret_app, &error);
-    return asked == PAWL_NOT_FOUND ? status
-           : asked == PAWL_OK      ? PAWL_OK
-                                   : pawl__fail_with(reterr, asked, &error);
+    return status == PAWL_BUSY && asked != PAWL_NOT_FOUND ? pawl__fail_with(reterr, asked, &error)
+                                                          : status;
 }
 
 /* Commands of a script run one after the other, and a node may be starting or stopping. */
