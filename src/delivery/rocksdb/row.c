@@ -8,7 +8,6 @@
 
 #include "base/core/crc32c.h"
 #include "base/core/error.h"
-#include "store/rocksdb/rocksdb.h"
 
 enum { SEAL_BYTES = 4, HASH_BYTES = sizeof(struct delivery_hash) };
 
@@ -237,4 +236,20 @@ pawl_status pawl__delivery_row_refuse_foreign(const char *dir, const char *what,
         }
     }
     return PAWL_OK;
+}
+
+struct pawl__rocks_options pawl__delivery_rocksdb_engine_options(
+    const struct delivery_rocksdb_options *options)
+{
+    return (struct pawl__rocks_options){
+        .memtable_bytes = options->memtable_bytes,
+        .background_jobs = options->background_jobs,
+        .blob_bytes_min = options->blob_bytes_min,
+        .blob_file_bytes = options->blob_file_bytes,
+        .free_space_min = options->free_space_min,
+        .read_only = options->read_only,
+        .no_compression = options->no_compression,
+        .unsafe_no_sync = options->unsafe_no_sync,
+        .clock = options->clock,
+    };
 }

@@ -10,6 +10,8 @@
 
 #include "base/core/buf.h"
 #include "delivery/core/identity.h"
+#include "delivery/rocksdb/wal.h"
+#include "store/rocksdb/rocksdb.h"
 
 #define DELIVERY_ROW_BYTES_MAX ((size_t)256 << 20) /* of a value, and of one text in it */
 
@@ -56,6 +58,10 @@ PAWL_MUST_USE pawl_status pawl__delivery_row_format_decode(const char *magic,
                                                            uint32_t known,
                                                            pawl_view value,
                                                            pawl_error *reterr);
+
+/* What the engine is told, but for the families. */
+struct pawl__rocks_options pawl__delivery_rocksdb_engine_options(
+    const struct delivery_rocksdb_options *options);
 
 /* INVALID: a directory with somebody's files and no store. Nothing is put between them. `what` is "WAL". */
 PAWL_MUST_USE pawl_status pawl__delivery_row_refuse_foreign(const char *dir,

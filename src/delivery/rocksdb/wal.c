@@ -214,19 +214,10 @@ static pawl_status open_engine(struct rocksdb_wal *wal,
         [WAL_FATES] = "fates",
         [WAL_INDEX] = "index",
     };
-    const struct pawl__rocks_options native = {
-        .families = families,
-        .family_count = WAL_FAMILY_COUNT,
-        .memtable_bytes = options->memtable_bytes,
-        .background_jobs = options->background_jobs,
-        .blob_bytes_min = options->blob_bytes_min,
-        .blob_file_bytes = options->blob_file_bytes,
-        .free_space_min = options->free_space_min,
-        .read_only = options->read_only,
-        .no_compression = options->no_compression,
-        .unsafe_no_sync = options->unsafe_no_sync,
-        .clock = options->clock,
-    };
+    struct pawl__rocks_options native = pawl__delivery_rocksdb_engine_options(options);
+
+    native.families = families;
+    native.family_count = WAL_FAMILY_COUNT;
     return pawl__rocks_open(dir, &native, &wal->db, reterr);
 }
 
