@@ -23,6 +23,7 @@ static const struct pawl__cli_command root = {
                          &pawl__cli_cmd_idem,
                          &pawl__cli_cmd_app,
                          &pawl__cli_cmd_seq,
+                         &pawl__cli_cmd_deliver,
                          &pawl__cli_cmd_serve,
                          &pawl__cli_cmd_token,
                          &pawl__cli_cmd_doctor,

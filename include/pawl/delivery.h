@@ -1,0 +1,217 @@
+/* <pawl/delivery.h>: events from a source into DuckDB, each exactly once in effect.
+ *
+ * A pipeline reads one source (a JetStream stream, a ledger, a file of JSON lines, standard input), writes every event
+ * into a write-ahead log of its own before the source hears that it has it, and from there into one table. Rows and
+ * the place that they came from commit in one transaction, so a crash anywhere loses no event and doubles none.
+ *
+ *     pawl_delivery_open("data", NULL, &delivery, &error);
+ *     pawl_pipeline_add(delivery, pawl_view_of("{\"name\": \"orders\", \"from\": \"file:/srv/orders.jsonl\"}"), &error);
+ *     pawl_pipeline_start(delivery, "orders", &error);
+ *     pawl_pipeline_drain(delivery, "orders", 60000, NULL, NULL, &error);
+ *     pawl_delivery_close(delivery, 0, &error);
+ *
+ * In the directory: `pipelines/NAME.json` (declarations), `wal/consumer/NAME/` (write-ahead logs), `analytics.duckdb`
+ * (tables, failed_events, delivery_losses). One process at a time has them open; another one gets BUSY.
+ *
+ * Threads: any function from any thread. A pipeline that runs has a thread of its own. */
+#ifndef PAWL_DELIVERY_H
+#define PAWL_DELIVERY_H
+
+#include <pawl/pawl.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PAWL_PIPELINE_NAME_BYTES_MAX 63 /* a-z 0-9 _ - */
+#define PAWL_PIPELINES_MAX 256
+#define PAWL_PIPELINE_GENERATIONS_MAX 4096 /* of one pipeline, over its life */
+#define PAWL_DECLARATION_BYTES_MAX ((size_t)1 << 18)
+
+typedef struct pawl_delivery pawl_delivery;
+
+typedef struct pawl_delivery_options {
+    size_t size;             /* PAWL_DELIVERY_OPTIONS_INIT sets it */
+    uint32_t busy_ms_max;    /* how long another process that has the directory is waited for; 0 */
+    uint32_t close_ms_max;   /* 30,000 */
+    uint64_t memory_max;     /* bytes of memory of a DuckDB file; 1 GiB */
+    uint64_t free_space_min; /* bytes of the disk that the write-ahead logs leave free; 256 MiB */
+    uint32_t batch_max;      /* events of one transaction, 1 to 1,000,000; 20,000 */
+
+    /* Of every write-ahead log. */
+    bool unsafe_no_sync; /* a power cut loses what the source was told we have */
+    bool no_compression;
+    uint32_t compactors;        /* threads, 2 at the least; 2 */
+    uint64_t memtable_bytes;    /* 16 MiB */
+    uint64_t blob_file_bytes;   /* large payloads are in files of this size; 64 MiB */
+    uint32_t retry_interval_ms; /* between two looks at events that wait for a retry; 30,000 */
+    uint32_t retry_backoff_ms;  /* of the first retry; doubles up to 300,000; 5,000 */
+    uint32_t retries_max;       /* then an event goes to failed_events; 100 */
+    uint32_t lease_ms;          /* 120,000 */
+    uint64_t
+        entry_ttl_ms; /* of an event that keeps failing, in time that its pipeline runs; 7 days */
+    uint64_t
+        pending_bytes_max;     /* of a pipeline: beyond it nothing is read from the source; 4 GiB */
+    uint64_t failed_bytes_max; /* the same for events in failed_events; 1 GiB */
+} pawl_delivery_options;
+
+#define PAWL_DELIVERY_OPTIONS_INIT                                                              \
+    {                                                                                           \
+        sizeof(pawl_delivery_options), 0, 30000, UINT64_C(1) << 30, UINT64_C(256) << 20, 20000, \
+            false, false, 2, UINT64_C(16) << 20, UINT64_C(64) << 20, 30000, 5000, 100, 120000,  \
+            UINT64_C(604800000), UINT64_C(4) << 30, UINT64_C(1) << 30                           \
+    }
+
+/* Opens the directory, and makes it when it is missing. Starts nothing. `options` may be NULL.
+ *
+ * BUSY: another process has it, and the message names it. CORRUPT: a declaration cannot be read; nothing is changed. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_delivery_open(const char *dir,
+                                                      const pawl_delivery_options *options,
+                                                      pawl_delivery **ret_delivery,
+                                                      pawl_error *reterr);
+
+/* Stops every pipeline after the transaction that is under way; calls that wait return CLOSED. See pawl.h, Closing. */
+PAWL_API pawl_status pawl_delivery_close(pawl_delivery *delivery,
+                                         uint32_t timeout_ms,
+                                         pawl_error *reterr);
+
+/* Starts every pipeline that is neither paused nor reads standard input. What cannot be opened now is tried again,
+ * with growing pauses; pawl_pipeline_get says why. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_delivery_start(pawl_delivery *delivery, pawl_error *reterr);
+
+/* --- pipelines --- */
+
+/* Declares a pipeline, durably, and makes its table. The declaration is a JSON object:
+ *
+ *   name           a-z 0-9 _ -
+ *   from           "nats://HOST:4222" or "tls://...", "ledger:LOCATION", "file:PATH", "-" (standard input)
+ *   into           its table; "events". No two pipelines share one
+ *   source         begins the transaction id of events that bring none of their own; as a rule the name
+ *   id_field       key of the payload with the producer's id; without it ids come from headers, or from the place
+ *   generation     of a file or standard input; "1". Another one means other lines
+ *   stream, consumer, subject, create_stream                      of JetStream; consumer: "pawl-NAME"
+ *   nkey_file, creds_file, tls_ca, tls_certificate, tls_key        of NATS
+ *   complete_turns  of a ledger: open turns wait, abandoned ones are left out
+ *   columns        [{"name", "type", "path", "from", "required", "lenient"}]; without any the default columns
+ *   unique_index   an index on transaction_id, which costs two thirds of the speed
+ *
+ * Declared again: what may change is changed, and a pipeline that runs is started again. CONFLICT: what may not
+ * (kind of source, source, id_field, stream, table); another file in the same generation; a generation that was followed by another. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_pipeline_add(pawl_delivery *delivery,
+                                                     pawl_view declaration,
+                                                     pawl_error *reterr);
+
+/* Stops it and forgets its declaration and write-ahead log; table and failed_events stay. CONFLICT: events are still
+ * pending in the log, unless they are to be dropped. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_pipeline_remove(pawl_delivery *delivery,
+                                                        const char *name,
+                                                        bool unsafe_drop_pending,
+                                                        pawl_error *reterr);
+
+/* Starts one and returns when it runs. Any failure to open it is returned, and it does not run; later ones it waits out
+ * by itself. One that runs is fine. CONFLICT: it is paused. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_pipeline_start(pawl_delivery *delivery,
+                                                       const char *name,
+                                                       pawl_error *reterr);
+
+/* Stops one, and keeps pawl_delivery_start from starting it again, also after a restart. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_pipeline_pause(pawl_delivery *delivery,
+                                                       const char *name,
+                                                       pawl_error *reterr);
+
+/* The opposite: no longer paused. Starts it when pawl_delivery_start has been called. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_pipeline_resume(pawl_delivery *delivery,
+                                                        const char *name,
+                                                        pawl_error *reterr);
+
+typedef enum pawl_pipeline_state {
+    PAWL_PIPELINE_STOPPED,
+    PAWL_PIPELINE_PAUSED,
+    PAWL_PIPELINE_STARTING, /* or waiting to be opened again */
+    PAWL_PIPELINE_RUNNING,
+    PAWL_PIPELINE_FAILED /* stopped on an error that does not pass by itself */
+} pawl_pipeline_state;
+
+/* "running"; "unknown" for a number that is no state. Static. */
+PAWL_API const char *pawl_pipeline_state_name(pawl_pipeline_state state);
+
+/* What recovery found when the pipeline was last opened. */
+typedef struct pawl_pipeline_recovery {
+    size_t size;
+    const char *pairing;    /* of log and table: "first", "resume", "replay", "rebuild", "adopt" */
+    uint64_t total_pending; /* events that the log had as pending */
+    uint64_t already_committed; /* of these, in the table */
+    uint64_t recovered;         /* committed since */
+    uint64_t expired;
+    uint64_t failed;
+    uint64_t skipped; /* still to be tried */
+    int64_t duration_us;
+} pawl_pipeline_recovery;
+
+/* accepted = delivered + filtered + failed + pending, always and across restarts. */
+typedef struct pawl_pipeline_status {
+    size_t size;
+    pawl_view name;
+    pawl_view from; /* without passwords */
+    pawl_view into;
+    pawl_view source;
+    pawl_view generation;
+    pawl_pipeline_state state;
+    uint64_t accepted;
+    uint64_t delivered;
+    uint64_t filtered;
+    uint64_t failed;
+    uint64_t pending;
+    uint64_t
+        sequence; /* up to this place of the source all is applied: line, offset, stream sequence */
+    uint64_t applied_lsn;
+
+    /* Since it was started. */
+    uint64_t duplicates;
+    uint64_t conflicts;
+    uint64_t retries;
+    uint64_t losses;      /* rows of delivery_losses: what the source lost before we had it */
+    uint64_t outages;     /* of the sink */
+    bool breaker_is_open; /* the sink is away: nothing is tried for a while */
+    pawl_view last_error; /* empty: none since the last success */
+    const pawl_pipeline_recovery
+        *recovery; /* NULL: it has not run since the directory was opened */
+} pawl_pipeline_status;
+
+typedef bool (*pawl_pipeline_visit)(void *context, const pawl_pipeline_status *status);
+
+/* Visits one, or all in the order of their names. NOT_FOUND: no such pipeline. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_pipeline_get(pawl_delivery *delivery,
+                                                     const char *name,
+                                                     pawl_pipeline_visit visit,
+                                                     void *context,
+                                                     pawl_error *reterr);
+PAWL_API PAWL_MUST_USE pawl_status pawl_pipeline_list(pawl_delivery *delivery,
+                                                      pawl_pipeline_visit visit,
+                                                      void *context,
+                                                      pawl_error *reterr);
+
+/* "{...}" on one line; pawl_free ends it. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_pipeline_to_json(const pawl_pipeline_status *status,
+                                                         char **ret_json,
+                                                         size_t *ret_len,
+                                                         pawl_error *reterr);
+
+/* Waits until a running pipeline has taken in everything that its source has, and all of it is in the table, filtered
+ * or in failed_events. `watch` is called about ten times a second with its status, and ends the wait by returning
+ * false (CANCELLED); NULL: nobody watches. 0 ms: for as long as it takes.
+ *
+ * TIMEOUT: not yet. Its own error when it has stopped on one. CONFLICT: it does not run. INVALID: the last line of a
+ * file has no line feed; all others are delivered. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_pipeline_drain(pawl_delivery *delivery,
+                                                       const char *name,
+                                                       uint32_t timeout_ms,
+                                                       pawl_pipeline_visit watch,
+                                                       void *context,
+                                                       pawl_error *reterr);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,116 @@
+/* pawl deliver: one pipeline, made from flags and run here. */
+#include <string.h>
+
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "cli/commands.h"
+#include "cli/delivery/delivery.h"
+#include "cli/frame/interrupt.h"
+
+enum { FOLLOW_MS = 60000 };
+
+struct work {
+    struct pawl__cli_progress progress;
+    pawl_pipeline_state state;
+};
+
+static bool show(void *context, const pawl_pipeline_status *status)
+{
+    struct work *work = context;
+
+    work->state = status->state;
+    return pawl__cli_progress_step(
+        &work->progress, status->delivered + status->filtered + status->failed, 0);
+}
+
+static bool look(void *context, const pawl_pipeline_status *status)
+{
+    ((struct work *)context)->state = status->state;
+    return true;
+}
+
+/* A line without its end is waited for, and a source that is away, too. */
+static pawl_status follow(pawl_delivery *delivery,
+                          const char *name,
+                          struct work *work,
+                          pawl_error *reterr)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = PAWL_OK;
+
+    work->state = PAWL_PIPELINE_RUNNING;
+    while (work->state != PAWL_PIPELINE_FAILED && status != PAWL_CANCELLED) {
+        status = pawl_pipeline_drain(delivery, name, FOLLOW_MS, show, work, &error);
+        TRY(pawl_pipeline_get(delivery, name, look, work, reterr));
+    }
+    return work->state == PAWL_PIPELINE_FAILED ? pawl__fail_with(reterr, status, &error) : PAWL_OK;
+}
+
+static pawl_status run_pipeline(const struct pawl__cli_run *run,
+                                pawl_delivery *delivery,
+                                const char *name,
+                                struct work *work,
+                                pawl_error *reterr)
+{
+    bool ends = pawl__cli_args_has(run->args, "drain")
+                || strcmp(pawl__cli_args_value(run->args, "from"), "-") == 0;
+
+    TRY(pawl__cli_delivery_add(run, delivery, name, reterr));
+    TRY(pawl_pipeline_start(delivery, name, reterr));
+    pawl_status status = ends ? pawl_pipeline_drain(delivery, name, 0, show, work, reterr)
+                              : follow(delivery, name, work, reterr);
+    pawl__cli_progress_done(&work->progress);
+    TRY(status);
+    return pawl__cli_delivery_print(run, delivery, name, reterr);
+}
+
+static pawl_status deliver_run(struct pawl__cli_run *run, pawl_error *reterr)
+{
+    const char *name = pawl__cli_args_value(run->args, "name");
+    struct work work = { .progress = pawl__cli_progress_start(run, "deliver", false) };
+    pawl_delivery *delivery = NULL;
+
+    name = name == NULL ? pawl__cli_args_value(run->args, "into") : name;
+    TRY(pawl__cli_delivery_open(run, &delivery, reterr));
+    return pawl__cli_delivery_close(
+        delivery, run_pipeline(run, delivery, name, &work, reterr), reterr);
+}
+
+const struct pawl__cli_command pawl__cli_cmd_deliver = {
+    .name = "deliver",
+    .summary = "deliver events into DuckDB, each exactly once",
+    .description =
+        "Reads a JetStream stream, a ledger, a file of JSON lines or standard input, and writes "
+        "each event as a row of a table in analytics.duckdb, in the data directory. Every event is "
+        "on disk in a write-ahead log before the source hears that we have it. Killed at any point "
+        "and run again, the same command goes on where it stopped: no event is lost, none is there "
+        "twice.\n\n"
+        "An event that cannot be a row (not JSON, a value that its column cannot hold, the id of "
+        "another event) becomes a row of failed_events, with its payload and the reason.\n\n"
+        "With --drain it ends when the source has no more; without, it waits for more until "
+        "Ctrl-C. Standard input is read to its end.\n\n"
+        "The first run declares a pipeline, named after the table unless --name says otherwise; "
+        "'pawl pipeline' shows it. Lines of a file are known by their place: a file that was "
+        "changed before the last line that was delivered is refused until --generation names "
+        "something new. A last line without a line feed waits, and with --drain it is exit code "
+        "2.\n\n"
+        "One process at a time has the pipelines of a data directory; another one is exit code 5.",
+    .flags = FLAGS(PIPELINE_FLAGS,
+                   FLAG("name",
+                        "PIPELINE",
+                        "What to call the pipeline; the table's name if it is "
+                        "left out."),
+                   { .name = "drain", .help = "End when the source has no more." }),
+    .examples = EXAMPLES(
+        TESTED("echo '{\"order\":17,\"euro\":5}' > orders.jsonl && pawl deliver --data ./data "
+               "--from orders.jsonl --into orders --drain",
+               "a file, once; run it again and nothing is there twice"),
+        TESTED("echo '{\"order\":17}' | pawl deliver --data ./data --from - --source nightly "
+               "--into orders",
+               "what a program writes"),
+        { .line = "pawl deliver --from nats://localhost:4222 --stream ORDERS --into orders",
+          .says = "a JetStream stream, for as long as it runs" },
+        { .line = "pawl deliver --from ledger:./data/ledger.sqlite --into events --drain",
+          .says = "a ledger" }),
+    .run = deliver_run,
+};

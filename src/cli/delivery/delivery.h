@@ -1,0 +1,68 @@
+/* What `pawl deliver`, `pawl pipeline` and `pawl wal` share: the open directory, a pipeline from flags, how it is shown. */
+#ifndef PAWL_CLI_DELIVERY_DELIVERY_H
+#define PAWL_CLI_DELIVERY_DELIVERY_H
+
+#include <pawl/delivery.h>
+
+#include "cli/frame/command.h"
+#include "cli/frame/run.h"
+
+/* What a pipeline is made of, but for its name. */
+#define PIPELINE_FLAGS                                                                             \
+    FLAG("from",                                                                                   \
+         "SOURCE",                                                                                 \
+         "What to read: nats://HOST:4222, ledger:LOCATION, a file of JSON lines, or - for "        \
+         "standard input.",                                                                        \
+         .required = true),                                                                        \
+        FLAG("into", "TABLE", "The table to write to.", .fallback = "events"),                     \
+        FLAG("source", "NAME", "Begins the ids of events that bring none; needed with --from -."), \
+        FLAG(                                                                                      \
+            "generation",                                                                          \
+            "NAME",                                                                                \
+            "Of a file: another name means that its lines are other events, also those that were " \
+            "delivered before."),                                                                  \
+        FLAG("id-field", "KEY", "Key of the payload that has the event's id."),                    \
+        FLAG("columns",                                                                            \
+             "JSON",                                                                               \
+             "Columns of the table: [{\"name\": \"total\", \"type\": \"DOUBLE\", \"path\": "       \
+             "\"$.sum\"}]; @FILE reads a file."),                                                  \
+        { .name = "unique-index",                                                                  \
+          .help = "Index transaction_id; costs two thirds of the speed." },                        \
+        FLAG("stream", "NAME", "NATS: the stream."),                                               \
+        FLAG("consumer", "NAME", "NATS: the durable consumer; pawl-PIPELINE if it is left out."),  \
+        FLAG("subject",                                                                            \
+             "SUBJECT",                                                                            \
+             "NATS: only these subjects; those of a stream that is created."),                     \
+        { .name = "create-stream", .help = "NATS: make the stream when it is missing." },          \
+        FLAG("creds", "FILE", "NATS: credentials file.", .kind = VALUE_FILE),                      \
+        FLAG("nkey", "FILE", "NATS: file with the seed of an nkey.", .kind = VALUE_FILE),          \
+        FLAG("tls-ca", "FILE", "NATS: certificates to trust.", .kind = VALUE_FILE),                \
+        FLAG("tls-certificate", "FILE", "NATS: our certificate.", .kind = VALUE_FILE),             \
+        FLAG("tls-key", "FILE", "NATS: our key.", .kind = VALUE_FILE),                             \
+    {                                                                                              \
+        .name = "complete-turns",                                                                  \
+        .help = "Ledger: only committed turns, and events outside turns."                          \
+    }
+
+/* Opens the data directory; another process that has it is waited for as the settings say. */
+PAWL_MUST_USE pawl_status pawl__cli_delivery_open(const struct pawl__cli_run *run,
+                                                  pawl_delivery **ret_delivery,
+                                                  pawl_error *reterr);
+/* Closes it and returns `status`, or what closing failed with when that is PAWL_OK. */
+PAWL_MUST_USE pawl_status pawl__cli_delivery_close(pawl_delivery *delivery,
+                                                   pawl_status status,
+                                                   pawl_error *reterr);
+
+/* Declares the pipeline that the flags describe. */
+PAWL_MUST_USE pawl_status pawl__cli_delivery_add(const struct pawl__cli_run *run,
+                                                 pawl_delivery *delivery,
+                                                 const char *name,
+                                                 pawl_error *reterr);
+
+/* One pipeline as JSON, or in lines for people. */
+PAWL_MUST_USE pawl_status pawl__cli_delivery_print(const struct pawl__cli_run *run,
+                                                   pawl_delivery *delivery,
+                                                   const char *name,
+                                                   pawl_error *reterr);
+
+#endif

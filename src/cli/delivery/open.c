@@ -1,0 +1,201 @@
+#include <string.h>
+
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "base/os/display.h"
+#include "cli/delivery/delivery.h"
+#include "cli/frame/input.h"
+#include "cli/frame/location.h"
+#include "config/config.h"
+
+pawl_status pawl__cli_delivery_open(const struct pawl__cli_run *run,
+                                    pawl_delivery **ret_delivery,
+                                    pawl_error *reterr)
+{
+    pawl_delivery_options options = PAWL_DELIVERY_OPTIONS_INIT;
+
+    options.busy_ms_max = pawl__cli_busy_ms(run);
+    options.free_space_min = (uint64_t)pawl__config_number(run->config, PAWL__STORE_FREE_SPACE_MIN);
+    return pawl_delivery_open(
+        pawl__config_text(run->config, PAWL__DATA), &options, ret_delivery, reterr);
+}
+
+pawl_status pawl__cli_delivery_close(pawl_delivery *delivery,
+                                     pawl_status status,
+                                     pawl_error *reterr)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status closed = pawl_delivery_close(delivery, 0, &error);
+
+    return status != PAWL_OK || closed == PAWL_OK ? status
+                                                  : pawl__fail_with(reterr, closed, &error);
+}
+
+/* --- a pipeline from flags --- */
+
+static const struct {
+    const char *flag;
+    const char *field;
+    bool is_switch;
+} fields[] = {
+    { "into", "into", false },
+    { "source", "source", false },
+    { "generation", "generation", false },
+    { "id-field", "id_field", false },
+    { "unique-index", "unique_index", true },
+    { "stream", "stream", false },
+    { "consumer", "consumer", false },
+    { "subject", "subject", false },
+    { "create-stream", "create_stream", true },
+    { "creds", "creds_file", false },
+    { "nkey", "nkey_file", false },
+    { "tls-ca", "tls_ca", false },
+    { "tls-certificate", "tls_certificate", false },
+    { "tls-key", "tls_key", false },
+    { "complete-turns", "complete_turns", true },
+};
+
+static bool names_a_file(const char *from)
+{
+    return strcmp(from, "-") != 0 && strstr(from, "://") == NULL && strncmp(from, "ledger:", 7) != 0
+           && strncmp(from, "file:", 5) != 0;
+}
+
+static pawl_status add_columns(const struct pawl__cli_run *run, json_t *object, pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *text = NULL;
+    const char *given = pawl__cli_args_value(run->args, "columns");
+    json_t *columns = NULL;
+
+    if (given == NULL) {
+        return PAWL_OK;
+    }
+    TRY(pawl__cli_input_read("columns", given, PAWL_DECLARATION_BYTES_MAX, &text, reterr));
+    pawl_status status =
+        pawl__json_parse(pawl_view_of(text), PAWL_DECLARATION_BYTES_MAX, &columns, reterr);
+    if (status != PAWL_OK) {
+        return pawl__fail_context(reterr, status, "'--columns'");
+    }
+    json_object_set_new(object, "columns", columns);
+    return PAWL_OK;
+}
+
+static pawl_status declaration_of(const struct pawl__cli_run *run,
+                                  const char *name,
+                                  struct pawl__buf *json,
+                                  pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf from = BUF_INIT(PAWL_DECLARATION_BYTES_MAX);
+    const char *given = pawl__cli_args_value(run->args, "from");
+    json_auto_t *object = json_object();
+
+    pawl__buf_add_format(&from, "%s%s", names_a_file(given) ? "file:" : "", given);
+    TRY(pawl__buf_check(&from, "'--from'", reterr));
+    json_object_set_new(object, "name", json_string(name));
+    json_object_set_new(object, "from", json_string(from.data));
+    for (size_t i = 0; i < COUNT_OF(fields); i++) {
+        const char *value = pawl__cli_args_value(run->args, fields[i].flag);
+        if (value != NULL) {
+            json_object_set_new(
+                object, fields[i].field, fields[i].is_switch ? json_true() : json_string(value));
+        }
+    }
+    TRY(add_columns(run, object, reterr));
+    if (json_object_get(object, "from") == NULL) {
+        return pawl__fail(reterr, PAWL_INVALID, "'--from' is not UTF-8");
+    }
+    return pawl__json_dump(object, json, reterr);
+}
+
+pawl_status pawl__cli_delivery_add(const struct pawl__cli_run *run,
+                                   pawl_delivery *delivery,
+                                   const char *name,
+                                   pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf json = BUF_INIT(PAWL_DECLARATION_BYTES_MAX);
+
+    TRY(declaration_of(run, name, &json, reterr));
+    return pawl_pipeline_add(delivery, pawl__buf_view(&json), reterr);
+}
+
+/* --- shown --- */
+
+struct shown {
+    const struct pawl__cli_run *run;
+    pawl_status status;
+    pawl_error *reterr;
+};
+
+static pawl_status print_json(const pawl_pipeline_status *status, pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf line = BUF_INIT(2 * PAWL_DECLARATION_BYTES_MAX);
+    char *json = NULL;
+    size_t len = 0;
+
+    TRY(pawl_pipeline_to_json(status, &json, &len, reterr));
+    pawl__buf_add(&line, (pawl_view){ json, len });
+    pawl__buf_add_char(&line, '\n');
+    pawl_free(json);
+    return pawl__cli_out_add(&line, reterr);
+}
+
+static void add_number(struct pawl__buf *text, const char *what, uint64_t number)
+{
+    pawl__buf_add_format(text, "%s %llu\n", what, (unsigned long long)number);
+}
+
+static pawl_status print_lines(const pawl_pipeline_status *status, pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(1 << 16);
+
+    pawl__buf_add_format(&text, "pipeline   %.*s, ", VIEW_ARGS(status->name));
+    pawl__buf_add_text(&text, pawl_pipeline_state_name(status->state));
+    pawl__buf_add_text(&text, "\nfrom       ");
+    pawl__display_add(&text, status->from);
+    if (status->generation.len > 0) {
+        pawl__buf_add_text(&text, ", generation ");
+        pawl__display_add(&text, status->generation);
+    }
+    pawl__buf_add_format(&text, "\ninto       %.*s\n", VIEW_ARGS(status->into));
+    add_number(&text, "accepted  ", status->accepted);
+    add_number(&text, "delivered ", status->delivered);
+    add_number(&text, "filtered  ", status->filtered);
+    add_number(&text, "failed    ", status->failed);
+    add_number(&text, "pending   ", status->pending);
+    if (status->duplicates > 0) {
+        add_number(&text, "duplicates", status->duplicates);
+    }
+    if (status->losses > 0) {
+        add_number(&text, "losses    ", status->losses);
+    }
+    if (status->recovery != NULL && status->recovery->total_pending > 0) {
+        add_number(&text, "recovered ", status->recovery->recovered);
+    }
+    if (status->last_error.len > 0) {
+        pawl__buf_add_text(&text, "error      ");
+        pawl__display_add_message(&text, status->last_error);
+        pawl__buf_add_char(&text, '\n');
+    }
+    return pawl__cli_out_add(&text, reterr);
+}
+
+static bool print_one(void *context, const pawl_pipeline_status *status)
+{
+    struct shown *shown = context;
+
+    shown->status =
+        shown->run->json ? print_json(status, shown->reterr) : print_lines(status, shown->reterr);
+    return true;
+}
+
+pawl_status pawl__cli_delivery_print(const struct pawl__cli_run *run,
+                                     pawl_delivery *delivery,
+                                     const char *name,
+                                     pawl_error *reterr)
+{
+    struct shown shown = { .run = run, .reterr = reterr };
+
+    TRY(pawl_pipeline_get(delivery, name, print_one, &shown, reterr));
+    return shown.status;
+}

@@ -1,0 +1,168 @@
+/* An open data directory: its declarations, its DuckDB file, and a runner per pipeline. */
+#ifndef PAWL_DELIVERY_SERVICE_INTERNAL_H
+#define PAWL_DELIVERY_SERVICE_INTERNAL_H
+
+#include <pawl/delivery.h>
+#include <pawl/ledger.h>
+
+#include "base/thread/cancel.h"
+#include "delivery/duckdb/sink.h"
+#include "delivery/pipeline/pipeline.h"
+#include "delivery/service/declaration.h"
+#include "engine/calls.h"
+#include "net/nats/nats.h"
+#include "store/lock.h"
+
+/* What a pipeline moves events between, opened by its thread and closed by it. */
+struct delivery_opened {
+    struct delivery_source *source;
+    struct delivery_wal *wal;
+    struct delivery_sink *sink;
+    pawl_ledger *ledger;                  /* of a ledger source */
+    struct pawl__nats_options connection; /* of a JetStream source, which borrows it */
+    const char *subjects[1];              /* likewise */
+};
+
+/* What a pipeline says of itself, copied by its thread after every round. */
+struct delivery_report {
+    struct delivery_counters counters;
+    struct delivery_totals totals;
+    struct delivery_recovery recovery;
+    const char *pairing; /* NULL: it has not been opened */
+    uint64_t sequence;
+    delivery_lsn applied;
+    bool breaker_is_open;
+};
+
+struct delivery_runner {
+    struct pawl_delivery *delivery;
+    struct delivery_runner *next; /* by name; covered by delivery->lock */
+    struct delivery_declared
+        declared; /* replaced under delivery->manage and delivery->lock, while no thread runs */
+
+    /* Covered by delivery->manage. */
+    struct pawl__thread thread;
+    bool has_thread;
+    bool must_open; /* the first failure to open ends the thread */
+
+    /* Covered by delivery->lock. */
+    pawl_pipeline_state state;
+    pawl_error error; /* the newest; PAWL_OK: none since the last success */
+    struct delivery_report report;
+    uint64_t drains_asked; /* counts calls that want it drained */
+    uint64_t drained_for;  /* a round that began after so many of them found it drained */
+    size_t rest_bytes;     /* of a last line without its end, when it is drained */
+    size_t waiting;        /* calls that wait for it; it is not freed before they have left */
+    bool is_gone;          /* it is being removed */
+
+    struct pawl__cancel cancel;
+
+    struct pawl__lock wal_lock; /* keeps `wal` from being closed while others read it */
+    struct delivery_wal *wal;   /* of `opened`; NULL: it is not open */
+
+    /* The thread's own. */
+    struct delivery_opened opened;
+    struct delivery_pipeline pipeline;
+};
+
+struct pawl_delivery {
+    struct pawl__calls calls;
+    struct pawl__lock manage; /* one change of what runs at a time; taken before all others */
+    struct pawl__lock lock;   /* covers the list of runners and what they report */
+    struct pawl__cond changed;
+    struct delivery_runner *runners;
+    size_t runner_count;
+    bool is_closing;
+    bool is_started; /* pawl_delivery_start was called */
+
+    struct pawl__lock file_lock; /* covers `file` */
+    struct delivery_duckdb_file *file;
+
+    struct pawl__store_lock *store_lock;
+    struct pawl__clock *clock;
+    pawl_delivery_options options;
+    char *dir;
+    char *pipelines_dir;
+    char *wal_dir;
+};
+
+/* --- directory.c: what is on disk --- */
+
+PAWL_MUST_USE pawl_status pawl__delivery_directory_open(struct pawl_delivery *delivery,
+                                                        pawl_error *reterr);
+
+/* Calls add(delivery, declared) with every declaration, which it then owns. */
+PAWL_MUST_USE pawl_status pawl__delivery_directory_load(
+    struct pawl_delivery *delivery,
+    pawl_status (*add)(struct pawl_delivery *, struct delivery_declared *, pawl_error *),
+    pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__delivery_directory_save(const struct pawl_delivery *delivery,
+                                                        const struct delivery_declared *declared,
+                                                        pawl_error *reterr);
+/* The declaration first: without it nobody finds what is left of the log. */
+PAWL_MUST_USE pawl_status pawl__delivery_directory_forget(const struct pawl_delivery *delivery,
+                                                          const char *name,
+                                                          pawl_error *reterr);
+
+/* The DuckDB file, opened by the first who asks. */
+PAWL_MUST_USE pawl_status pawl__delivery_directory_file(struct pawl_delivery *delivery,
+                                                        struct delivery_duckdb_file **ret_file,
+                                                        pawl_error *reterr);
+
+/* --- open.c: the parts of one pipeline --- */
+
+/* NOT_FOUND with read_only: it has none yet. */
+PAWL_MUST_USE pawl_status pawl__delivery_open_wal(const struct pawl_delivery *delivery,
+                                                  const struct delivery_declared *declared,
+                                                  bool read_only,
+                                                  struct delivery_wal **ret_wal,
+                                                  pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__delivery_open_sink(struct pawl_delivery *delivery,
+                                                   const struct delivery_declared *declared,
+                                                   struct delivery_sink **ret_sink,
+                                                   pawl_error *reterr);
+
+/* All of them, and the pipeline on them. After a failure, too: pawl__delivery_close_parts. */
+PAWL_MUST_USE pawl_status pawl__delivery_open_parts(struct delivery_runner *runner,
+                                                    pawl_error *reterr);
+void pawl__delivery_close_parts(struct delivery_runner *runner);
+
+/* --- runner.c: the thread of one pipeline --- */
+
+void pawl__delivery_runner_run(void *runner);
+
+/* --- status.c --- */
+
+/* Statuses of pipelines and the memory that they point into. */
+struct delivery_statuses {
+    struct pawl__arena arena;
+    pawl_pipeline_status *items;
+    size_t count;
+};
+void pawl__delivery_statuses_done(struct delivery_statuses *statuses);
+
+/* Of one pipeline, or of all (NULL). The caller holds `manage`. */
+PAWL_MUST_USE pawl_status pawl__delivery_statuses_read(struct pawl_delivery *delivery,
+                                                       struct delivery_runner *only,
+                                                       struct delivery_statuses *statuses,
+                                                       pawl_error *reterr);
+
+/* The same of one that runs, from what it reported last; without `manage`, but the runner must stay. */
+PAWL_MUST_USE pawl_status pawl__delivery_status_seen(struct delivery_runner *runner,
+                                                     struct delivery_statuses *statuses,
+                                                     pawl_error *reterr);
+
+/* What a pipeline that does not run has in its stores. The caller holds `manage`. */
+PAWL_MUST_USE pawl_status pawl__delivery_read_report(struct delivery_runner *runner,
+                                                     struct delivery_report *ret_report,
+                                                     pawl_error *reterr);
+
+/* --- service.c --- */
+
+/* NOT_FOUND: no such pipeline. The caller holds `manage`, which keeps it from being removed. */
+PAWL_MUST_USE pawl_status pawl__delivery_find(struct pawl_delivery *delivery,
+                                              const char *name,
+                                              struct delivery_runner **ret_runner,
+                                              pawl_error *reterr);
+
+#endif

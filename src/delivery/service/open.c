@@ -1,0 +1,212 @@
+/* The parts of a pipeline, made from its declaration: write-ahead log, sink, source, and the pipeline on them. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/core/error.h"
+#include "base/os/fs.h"
+#include "delivery/rocksdb/wal.h"
+#include "delivery/service/internal.h"
+#include "delivery/sources/file.h"
+#include "delivery/sources/jetstream.h"
+#include "delivery/sources/ledger.h"
+
+enum { BLOB_BYTES_MIN = 16 << 10, BACKOFF_MS_MAX = 300000 };
+
+pawl_status pawl__delivery_open_wal(const struct pawl_delivery *delivery,
+                                    const struct delivery_declared *declared,
+                                    bool read_only,
+                                    struct delivery_wal **ret_wal,
+                                    pawl_error *reterr)
+{
+    const pawl_delivery_options *options = &delivery->options;
+    AUTO(pawl__text_free)
+    char *dir = pawl__fs_join(delivery->wal_dir, declared->is.name.data);
+    const struct delivery_rocksdb_options wal = {
+        .memtable_bytes = (size_t)options->memtable_bytes,
+        .background_jobs = (int)options->compactors,
+        .blob_bytes_min = BLOB_BYTES_MIN,
+        .blob_file_bytes = options->blob_file_bytes,
+        .no_compression = options->no_compression,
+        .unsafe_no_sync = options->unsafe_no_sync,
+        .read_only = read_only,
+        .free_space_min = options->free_space_min,
+        .close_timeout_ns = options->close_ms_max * NS_PER_MS,
+        .clock = delivery->clock,
+    };
+
+    TRY(pawl__fs_check_path(dir, reterr));
+    if (!read_only) {
+        TRY(pawl__fs_make_dir(delivery->wal_dir, reterr));
+    }
+    return pawl__delivery_rocksdb_wal_open(dir, &wal, ret_wal, reterr);
+}
+
+pawl_status pawl__delivery_open_sink(struct pawl_delivery *delivery,
+                                     const struct delivery_declared *declared,
+                                     struct delivery_sink **ret_sink,
+                                     pawl_error *reterr)
+{
+    struct delivery_duckdb_file *file = NULL;
+
+    TRY(pawl__delivery_directory_file(delivery, &file, reterr));
+    return pawl__delivery_duckdb_sink(
+        file, declared->is.name.data, &declared->mapping, ret_sink, reterr);
+}
+
+/* --- sources --- */
+
+static const char *text_or_null(pawl_view text)
+{
+    return text.len == 0 ? NULL : text.data;
+}
+
+static pawl_status open_nats(struct delivery_runner *runner, pawl_error *reterr)
+{
+    const struct delivery_declaration *is = &runner->declared.is;
+    struct delivery_jetstream_options options = {
+        .url = runner->declared.location,
+        .connection = &runner->opened.connection,
+        .stream = is->stream.data,
+        .consumer = is->consumer.data,
+        .filter = text_or_null(is->subject),
+        .create_stream = is->create_stream,
+        .subjects = runner->opened.subjects,
+        .subject_count = is->subject.len > 0 ? 1 : 0,
+        .cancel = &runner->cancel,
+        .clock = runner->delivery->clock,
+    };
+
+    runner->opened.subjects[0] = is->subject.data;
+    runner->opened.connection = (struct pawl__nats_options){
+        .name = is->name.data,
+        .nkey_seed_file = text_or_null(is->nkey_file),
+        .creds_file = text_or_null(is->creds_file),
+        .tls = { .ca_file = text_or_null(is->tls_ca),
+                 .cert_file = text_or_null(is->tls_certificate),
+                 .key_file = text_or_null(is->tls_key) },
+        .clock = runner->delivery->clock,
+    };
+    return pawl__delivery_jetstream_open(&options, &runner->opened.source, reterr);
+}
+
+static pawl_status open_ledger(struct delivery_runner *runner, pawl_error *reterr)
+{
+    pawl_ledger_options ledger = PAWL_LEDGER_OPTIONS_INIT;
+    struct delivery_ledger_options options = {
+        .complete_turns = runner->declared.is.complete_turns,
+        .cancel = &runner->cancel,
+        .clock = runner->delivery->clock,
+    };
+
+    ledger.read_only = true;
+    TRY(pawl_ledger_open(runner->declared.location, &ledger, &runner->opened.ledger, reterr));
+    options.ledger = runner->opened.ledger;
+    return pawl__delivery_ledger_open(&options, &runner->opened.source, reterr);
+}
+
+/* A file is compared with what the sink has of it before anything is read. */
+static pawl_status open_file(struct delivery_runner *runner, pawl_error *reterr)
+{
+    struct delivery_sink *sink = runner->opened.sink;
+    struct delivery_cursor cursor;
+    bool is_found = false;
+    struct delivery_file_options options = {
+        .path = runner->declared.kind == DELIVERY_KIND_STDIN ? NULL : runner->declared.location,
+        .fd = STDIN_FILENO,
+        .generation = runner->declared.is.generation.data,
+        .cancel = &runner->cancel,
+        .clock = runner->delivery->clock,
+    };
+
+    TRY(sink->ops->read_cursor(sink, &cursor, &is_found, reterr));
+    if (is_found) {
+        options.applied = cursor.stream;
+    }
+    return pawl__delivery_file_open(&options, &runner->opened.source, reterr);
+}
+
+static pawl_status open_source(struct delivery_runner *runner, pawl_error *reterr)
+{
+    switch (runner->declared.kind) {
+    case DELIVERY_KIND_NATS:
+        return open_nats(runner, reterr);
+    case DELIVERY_KIND_LEDGER:
+        return open_ledger(runner, reterr);
+    case DELIVERY_KIND_FILE:
+    case DELIVERY_KIND_STDIN:
+        break;
+    }
+    return open_file(runner, reterr);
+}
+
+/* --- the pipeline --- */
+
+static struct delivery_settings settings_of(const struct delivery_runner *runner)
+{
+    const pawl_delivery_options *options = &runner->delivery->options;
+    struct delivery_settings settings = pawl__delivery_settings_default();
+
+    settings.identity = runner->declared.identity;
+    settings.apply_entries_max = options->batch_max;
+    settings.pending_bytes_max = options->pending_bytes_max;
+    settings.failed_bytes_max = options->failed_bytes_max;
+    settings.retry.attempts_max = options->retries_max;
+    settings.retry.ttl_ns = (int64_t)options->entry_ttl_ms * NS_PER_MS;
+    settings.retry.backoff =
+        (struct pawl__backoff){ options->retry_backoff_ms * NS_PER_MS,
+                                MAX(options->retry_backoff_ms, (uint32_t)BACKOFF_MS_MAX)
+                                    * NS_PER_MS };
+    settings.outage = settings.retry.backoff;
+    settings.retry_interval_ns = options->retry_interval_ms * NS_PER_MS;
+    settings.lease_ns = options->lease_ms * NS_PER_MS;
+    snprintf(settings.holder, sizeof(settings.holder), "pid %ld", (long)getpid());
+    return settings;
+}
+
+static void show_wal(struct delivery_runner *runner, struct delivery_wal *wal)
+{
+    pawl__lock(&runner->wal_lock);
+    runner->wal = wal;
+    pawl__unlock(&runner->wal_lock);
+}
+
+/* The sink first: a table that cannot be had, and a file that has changed, are found before anything is made. */
+pawl_status pawl__delivery_open_parts(struct delivery_runner *runner, pawl_error *reterr)
+{
+    struct pawl_delivery *delivery = runner->delivery;
+    struct delivery_opened *opened = &runner->opened;
+    const struct delivery_settings settings = settings_of(runner);
+
+    TRY(pawl__delivery_open_sink(delivery, &runner->declared, &opened->sink, reterr));
+    TRY(open_source(runner, reterr));
+    TRY(pawl__delivery_open_wal(delivery, &runner->declared, false, &opened->wal, reterr));
+    show_wal(runner, opened->wal);
+    const struct delivery_parts parts = {
+        .source = opened->source,
+        .wal = opened->wal,
+        .sink = opened->sink,
+        .clock = delivery->clock,
+        .random = pawl__random_real(),
+    };
+    return pawl__delivery_pipeline_open(&runner->pipeline, &settings, &parts, reterr);
+}
+
+void pawl__delivery_close_parts(struct delivery_runner *runner)
+{
+    struct delivery_opened *opened = &runner->opened;
+
+    pawl__delivery_pipeline_close(&runner->pipeline);
+    show_wal(runner, NULL);
+    if (opened->source != NULL) {
+        opened->source->ops->close(opened->source);
+    }
+    pawl_ledger_close(opened->ledger);
+    if (opened->wal != NULL) {
+        opened->wal->ops->close(opened->wal);
+    }
+    if (opened->sink != NULL) {
+        opened->sink->ops->close(opened->sink);
+    }
+    *opened = (struct delivery_opened){ .source = NULL };
+}

@@ -1,0 +1,14 @@
+/* The records of <pawl/delivery.h>. */
+#ifndef PAWL_RECORDS_DELIVERY_H
+#define PAWL_RECORDS_DELIVERY_H
+
+#include <pawl/delivery.h>
+
+#include "base/record/record.h"
+
+extern const struct pawl__record pawl__pipeline_recovery_record;
+extern const struct pawl__record pawl__pipeline_status_record;
+
+extern const char *const pawl__pipeline_state_names[]; /* ended by NULL */
+
+#endif

@@ -1,0 +1,549 @@
+/* <pawl/delivery.h> as a program meets it: pipelines on a data directory, from files into DuckDB, stopped, started and
+ * declared again, with the rows counted by SQL. */
+#include "lib/check.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <pawl/delivery.h>
+
+#include "base/core/buf.h"
+#include "base/os/clock.h"
+#include "base/thread/thread.h"
+#include "lib/file.h"
+#include "lib/tempdir.h"
+#include "store/duckdb/duckdb.h"
+
+enum { WAIT_MS = 240000 };
+
+struct fixture {
+    char dir[TEMPDIR_SIZE];
+    char lines[TEMPDIR_SIZE + 16];
+    char duckdb[TEMPDIR_SIZE + 32];
+    pawl_delivery *delivery;
+    pawl_error error;
+    pawl_pipeline_status seen;
+    char last_error[256];
+    const char *pairing; /* static */
+    unsigned visited;
+};
+
+static int open_fixture(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    *state = f;
+    assert_ok(tempdir_make(f->dir, "deliver", &f->error), &f->error);
+    snprintf(f->lines, sizeof(f->lines), "%s/events.jsonl", f->dir);
+    snprintf(f->duckdb, sizeof(f->duckdb), "%s/analytics.duckdb", f->dir);
+    return 0;
+}
+
+static int close_fixture(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(pawl_delivery_close(f->delivery, 0, NULL), PAWL_OK);
+    tempdir_remove(f->dir);
+    free(f);
+    return 0;
+}
+
+/* --- steps --- */
+
+static void open_delivery(struct fixture *f)
+{
+    assert_ok(pawl_delivery_open(f->dir, NULL, &f->delivery, &f->error), &f->error);
+}
+
+static void close_delivery(struct fixture *f)
+{
+    assert_ok(pawl_delivery_close(f->delivery, WAIT_MS, &f->error), &f->error);
+    f->delivery = NULL;
+}
+
+/* Lines {"n": from} ... {"n": to}. */
+static void add_lines(struct fixture *f, int from, int to)
+{
+    FILE *file = fopen(f->lines, "a");
+
+    assert_non_null(file);
+    for (int i = from; i <= to; i++) {
+        fprintf(file, "{\"n\": %d}\n", i);
+    }
+    assert_int_equal(fclose(file), 0);
+}
+
+static void add_text(struct fixture *f, const char *text)
+{
+    FILE *file = fopen(f->lines, "a");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static pawl_status add_json(struct fixture *f, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static pawl_status add_json(struct fixture *f, const char *format, ...)
+{
+    char json[2048];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(json, sizeof(json), format, args);
+    va_end(args);
+    return pawl_pipeline_add(f->delivery, pawl_view_of(json), &f->error);
+}
+
+static pawl_status add_file(struct fixture *f, const char *name, const char *more)
+{
+    return add_json(f,
+                    "{\"name\": \"%s\", \"from\": \"file:%s\", \"into\": \"%s\"%s}",
+                    name,
+                    f->lines,
+                    name,
+                    more);
+}
+
+static void drain(struct fixture *f, const char *name)
+{
+    assert_ok(pawl_pipeline_start(f->delivery, name, &f->error), &f->error);
+    assert_ok(pawl_pipeline_drain(f->delivery, name, WAIT_MS, NULL, NULL, &f->error), &f->error);
+}
+
+static bool see(void *context, const pawl_pipeline_status *status)
+{
+    struct fixture *f = context;
+
+    f->seen = *status;
+    snprintf(f->last_error, sizeof(f->last_error), "%.*s", VIEW_ARGS(status->last_error));
+    f->pairing = status->recovery == NULL ? "" : status->recovery->pairing;
+    f->visited++;
+    return true;
+}
+
+static const pawl_pipeline_status *look(struct fixture *f, const char *name)
+{
+    assert_ok(pawl_pipeline_get(f->delivery, name, see, f, &f->error), &f->error);
+    assert_true(f->seen.accepted
+                == f->seen.delivered + f->seen.filtered + f->seen.failed + f->seen.pending);
+    return &f->seen;
+}
+
+/* Of the file itself, while nobody has it open. */
+static int64_t count(struct fixture *f, const char *sql)
+{
+    struct pawl__duck *db = NULL;
+    struct pawl__duck_conn *conn = NULL;
+    struct pawl__duck_rows *rows = NULL;
+
+    assert_ok(pawl__duck_open(f->duckdb, NULL, &db, &f->error), &f->error);
+    assert_ok(pawl__duck_connect(db, &conn, &f->error), &f->error);
+    assert_ok(pawl__duck_query_text(conn, sql, DUCK_NO_ARGS, &rows, &f->error), &f->error);
+    assert_ok(pawl__duck_next(rows, &f->error), &f->error);
+    int64_t number = pawl__duck_get_i64(rows, 0);
+    pawl__duck_rows_free(rows);
+    pawl__duck_disconnect(conn);
+    pawl__duck_close(db);
+    return number;
+}
+
+/* --- from a file into a table --- */
+
+static void test_every_line_is_a_row_once_however_often_it_runs(void **state)
+{
+    struct fixture *f = *state;
+
+    add_lines(f, 1, 3000);
+    for (int run = 1; run <= 3; run++) {
+        open_delivery(f);
+        assert_ok(add_file(f, "orders", ""), &f->error);
+        drain(f, "orders");
+        const pawl_pipeline_status *status = look(f, "orders");
+        assert_int_equal(status->accepted, 3000 + 10 * (run - 1));
+        assert_int_equal(status->delivered, 3000 + 10 * (run - 1));
+        assert_int_equal(status->sequence, 3000 + 10 * (run - 1));
+        assert_string_equal(f->pairing, run == 1 ? "first" : "resume");
+        close_delivery(f);
+        add_lines(f, 3000 + 10 * run - 9, 3000 + 10 * run);
+    }
+    assert_int_equal(count(f, "SELECT count(*) FROM orders"), 3020);
+    assert_int_equal(count(f, "SELECT count(DISTINCT payload->>'n') FROM orders"), 3020);
+    assert_int_equal(count(f, "SELECT count(DISTINCT transaction_id) FROM orders"), 3020);
+}
+
+static void test_lines_that_are_no_events_are_failed_events(void **state)
+{
+    struct fixture *f = *state;
+
+    add_text(f, "{\"n\": 1}\nnot json\n\n{\"n\": \"two\"}\n{\"n\": 3}\n");
+    open_delivery(f);
+    assert_ok(
+        add_file(f,
+                 "typed",
+                 ", \"columns\": [{\"name\": \"n\", \"type\": \"BIGINT\", \"required\": true}]"),
+        &f->error);
+    drain(f, "typed");
+    assert_int_equal(look(f, "typed")->delivered, 2);
+    assert_int_equal(f->seen.failed, 2);
+    close_delivery(f);
+    assert_int_equal(count(f, "SELECT sum(n)::BIGINT FROM typed"), 4);
+    assert_int_equal(count(f, "SELECT count(*) FROM failed_events"), 2);
+}
+
+static void test_ids_of_the_producer_make_lines_duplicates_and_conflicts(void **state)
+{
+    struct fixture *f = *state;
+
+    add_text(f,
+             "{\"id\": \"a\", \"v\": 1}\n{\"id\": \"a\", \"v\": 1}\n{\"id\": \"a\", \"v\": 2}\n"
+             "{\"id\": \"b\", \"v\": 1}\n");
+    open_delivery(f);
+    assert_ok(add_file(f, "ids", ", \"id_field\": \"id\", \"source\": \"shop\""), &f->error);
+    drain(f, "ids");
+    assert_int_equal(look(f, "ids")->delivered, 2);
+    assert_int_equal(f->seen.failed, 1);
+    assert_int_equal(f->seen.duplicates, 1);
+    assert_int_equal(f->seen.conflicts, 1);
+    close_delivery(f);
+    assert_int_equal(count(f, "SELECT count(*) FROM ids WHERE transaction_id = 'shop:a:0'"), 1);
+    assert_int_equal(
+        count(f, "SELECT count(*) FROM failed_events WHERE failure_reason = 'conflict'"), 1);
+}
+
+static void test_a_last_line_without_its_end_is_told_and_delivered_later(void **state)
+{
+    struct fixture *f = *state;
+
+    add_text(f, "{\"n\": 1}\n{\"n\":");
+    open_delivery(f);
+    assert_ok(add_file(f, "rest", ""), &f->error);
+    assert_ok(pawl_pipeline_start(f->delivery, "rest", &f->error), &f->error);
+    assert_status(pawl_pipeline_drain(f->delivery, "rest", WAIT_MS, NULL, NULL, &f->error),
+                  PAWL_INVALID,
+                  &f->error);
+    assert_message(&f->error, "(5 bytes) has no line feed");
+    assert_int_equal(look(f, "rest")->delivered, 1);
+    add_text(f, " 2}\n");
+    f->error = (pawl_error)PAWL_ERROR_INIT;
+    drain(f, "rest"); /* it runs already */
+    assert_int_equal(look(f, "rest")->delivered, 2);
+}
+
+static void test_a_changed_file_is_refused_until_a_generation_is_named(void **state)
+{
+    struct fixture *f = *state;
+
+    add_lines(f, 1, 100);
+    open_delivery(f);
+    assert_ok(add_file(f, "days", ""), &f->error);
+    drain(f, "days");
+    close_delivery(f);
+    file_write(f->lines, "{\"n\": 7}\n", 9);
+    open_delivery(f);
+    assert_status(pawl_pipeline_start(f->delivery, "days", &f->error), PAWL_CONFLICT, &f->error);
+    assert_message(&f->error, "name another --generation than '1'");
+    assert_int_equal(look(f, "days")->state, PAWL_PIPELINE_FAILED);
+    assert_int_equal(f->seen.delivered, 100);
+    assert_non_null(strstr(f->last_error, "has become shorter"));
+    f->error = (pawl_error)PAWL_ERROR_INIT;
+    assert_ok(add_file(f, "days", ", \"generation\": \"2\""), &f->error);
+    drain(f, "days");
+    assert_int_equal(look(f, "days")->delivered, 101);
+    assert_status(add_file(f, "days", ", \"generation\": \"1\""), PAWL_CONFLICT, &f->error);
+    assert_message(&f->error, "was followed by '2'");
+}
+
+/* --- declarations --- */
+
+static void test_what_may_not_change_is_a_conflict_once_something_was_delivered(void **state)
+{
+    struct fixture *f = *state;
+
+    add_lines(f, 1, 2);
+    open_delivery(f);
+    assert_ok(add_json(f, "{\"name\": \"p\", \"from\": \"nats://127.0.0.1:1\", \"stream\": \"S\"}"),
+              &f->error);
+    assert_ok(add_json(f, "{\"name\": \"p\", \"from\": \"file:%s\"}", f->lines), &f->error);
+    drain(f, "p");
+    assert_status(
+        add_json(f, "{\"name\": \"p\", \"from\": \"ledger:x.db\"}"), PAWL_CONFLICT, &f->error);
+    assert_status(
+        add_json(f, "{\"name\": \"p\", \"from\": \"file:%s\", \"source\": \"s\"}", f->lines),
+        PAWL_CONFLICT,
+        &f->error);
+    assert_message(&f->error, "has source 'p', which cannot change");
+    assert_status(
+        add_json(f, "{\"name\": \"p\", \"from\": \"file:%s\", \"id_field\": \"id\"}", f->lines),
+        PAWL_CONFLICT,
+        &f->error);
+    assert_status(add_json(f, "{\"name\": \"p\", \"from\": \"file:%s.other\"}", f->lines),
+                  PAWL_CONFLICT,
+                  &f->error);
+    assert_message(&f->error, "name another --generation");
+    assert_status(add_json(f, "{\"name\": \"q\", \"from\": \"file:%s\"}", f->lines),
+                  PAWL_CONFLICT,
+                  &f->error); /* the table is p's */
+    assert_int_equal(look(f, "p")->state, PAWL_PIPELINE_RUNNING);
+}
+
+static void test_a_bad_declaration_is_refused_by_its_field(void **state)
+{
+    static const struct {
+        const char *json;
+        const char *says;
+    } bad[] = {
+        { "", "line 1" },
+        { "[]", "expected an object" },
+        { "{}", "name: missing" },
+        { "{\"name\": \"x\"}", "from: missing" },
+        { "{\"name\": \"../x\", \"from\": \"-\", \"source\": \"s\"}", "a pipeline's name has" },
+        { "{\"name\": \"x\", \"from\": \"http://x\"}", "from: allowed are" },
+        { "{\"name\": \"x\", \"from\": \"file:\"}", "from: allowed are" },
+        { "{\"name\": \"x\", \"from\": \"-\"}", "source: missing" },
+        { "{\"name\": \"x\", \"from\": \"-\", \"source\": \"a:b\"}", "source" },
+        { "{\"name\": \"x\", \"from\": \"nats://h\"}", "stream: missing" },
+        { "{\"name\": \"x\", \"from\": \"nats://h\", \"stream\": \"S\", \"create_stream\": true}",
+          "subject: missing" },
+        { "{\"name\": \"x\", \"from\": \"file:a\", \"stream\": \"S\"}", "stream: only for" },
+        { "{\"name\": \"x\", \"from\": \"ledger:a\", \"generation\": \"2\"}",
+          "generation: only for" },
+        { "{\"name\": \"x\", \"from\": \"file:a\", \"colums\": []}", "colums" },
+        { "{\"name\": \"x\", \"from\": \"file:a\", \"columns\": [{\"name\": \"a\", \"type\": "
+          "\"INT\"}]}",
+          "columns[0].type" },
+        { "{\"name\": \"x\", \"from\": \"file:a\", \"into\": \"a b\"}", "a b" },
+    };
+    struct fixture *f = *state;
+
+    open_delivery(f);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_status(add_json(f, "%s", bad[i].json), PAWL_INVALID, &f->error);
+        assert_message(&f->error, bad[i].says);
+    }
+    assert_status(
+        pawl_pipeline_add(f->delivery, (pawl_view){ NULL, 3 }, &f->error), PAWL_INVALID, &f->error);
+    f->error = (pawl_error)PAWL_ERROR_INIT;
+    assert_ok(pawl_pipeline_list(f->delivery, see, f, &f->error), &f->error);
+    assert_int_equal(f->visited, 0);
+}
+
+static void test_declarations_outlive_the_handle_and_damage_is_named(void **state)
+{
+    struct fixture *f = *state;
+    char path[TEMPDIR_SIZE + 64];
+
+    open_delivery(f);
+    assert_ok(add_json(f,
+                       "{\"name\": \"b\", \"from\": \"nats://u:secret@127.0.0.1:1\", \"stream\": "
+                       "\"S\", \"into\": \"b\"}"),
+              &f->error);
+    assert_ok(add_file(f, "a", ""), &f->error);
+    assert_ok(pawl_pipeline_pause(f->delivery, "a", &f->error), &f->error);
+    close_delivery(f);
+    open_delivery(f);
+    assert_int_equal(look(f, "a")->state, PAWL_PIPELINE_PAUSED);
+    assert_int_equal(look(f, "b")->state, PAWL_PIPELINE_STOPPED);
+    f->visited = 0;
+    assert_ok(pawl_pipeline_list(f->delivery, see, f, &f->error), &f->error);
+    assert_int_equal(f->visited, 2);
+    close_delivery(f);
+    snprintf(path, sizeof(path), "%s/pipelines/a.json", f->dir);
+    file_write(path, "{\"version\": 99}", 15);
+    assert_status(
+        pawl_delivery_open(f->dir, NULL, &f->delivery, &f->error), PAWL_UNSUPPORTED, &f->error);
+    file_write(path, "{\"version\": 1", 13);
+    assert_status(
+        pawl_delivery_open(f->dir, NULL, &f->delivery, &f->error), PAWL_CORRUPT, &f->error);
+    assert_message(&f->error, "a.json");
+    assert_null(f->delivery);
+}
+
+static bool see_from(void *context, const pawl_pipeline_status *status)
+{
+    snprintf(context, 200, "%.*s", VIEW_ARGS(status->from));
+    return true;
+}
+
+static void test_a_password_is_not_shown(void **state)
+{
+    struct fixture *f = *state;
+    char from[200] = "";
+
+    open_delivery(f);
+    assert_ok(add_json(f,
+                       "{\"name\": \"b\", \"from\": \"nats://u:secret@127.0.0.1:1\", \"stream\": "
+                       "\"S\"}"),
+              &f->error);
+    assert_ok(pawl_pipeline_get(f->delivery, "b", see_from, from, &f->error), &f->error);
+    assert_string_equal(from, "nats://127.0.0.1:1");
+}
+
+/* --- running, pausing, removing --- */
+
+static void test_pause_and_resume_while_others_run(void **state)
+{
+    struct fixture *f = *state;
+
+    add_lines(f, 1, 500);
+    open_delivery(f);
+    assert_ok(add_file(f, "a", ""), &f->error);
+    assert_ok(add_file(f, "b", ""), &f->error);
+    assert_ok(pawl_delivery_start(f->delivery, &f->error), &f->error);
+    assert_ok(pawl_pipeline_drain(f->delivery, "a", WAIT_MS, NULL, NULL, &f->error), &f->error);
+    assert_ok(pawl_pipeline_drain(f->delivery, "b", WAIT_MS, NULL, NULL, &f->error), &f->error);
+    assert_ok(pawl_pipeline_pause(f->delivery, "a", &f->error), &f->error);
+    add_lines(f, 501, 600);
+    assert_ok(pawl_pipeline_drain(f->delivery, "b", WAIT_MS, NULL, NULL, &f->error), &f->error);
+    assert_int_equal(look(f, "a")->delivered, 500);
+    assert_int_equal(f->seen.state, PAWL_PIPELINE_PAUSED);
+    assert_int_equal(look(f, "b")->delivered, 600);
+    assert_status(pawl_pipeline_start(f->delivery, "a", &f->error), PAWL_CONFLICT, &f->error);
+    assert_message(&f->error, "is paused");
+    assert_status(pawl_pipeline_drain(f->delivery, "a", WAIT_MS, NULL, NULL, &f->error),
+                  PAWL_CONFLICT,
+                  &f->error);
+    f->error = (pawl_error)PAWL_ERROR_INIT;
+    assert_ok(pawl_pipeline_resume(f->delivery, "a", &f->error), &f->error);
+    assert_ok(pawl_pipeline_drain(f->delivery, "a", WAIT_MS, NULL, NULL, &f->error), &f->error);
+    assert_int_equal(look(f, "a")->delivered, 600);
+}
+
+static void test_one_that_is_removed_and_added_again_delivers_nothing_twice(void **state)
+{
+    struct fixture *f = *state;
+
+    add_lines(f, 1, 50);
+    open_delivery(f);
+    assert_ok(add_file(f, "a", ""), &f->error);
+    drain(f, "a");
+    assert_ok(pawl_pipeline_remove(f->delivery, "a", false, &f->error), &f->error);
+    assert_status(
+        pawl_pipeline_get(f->delivery, "a", see, f, &f->error), PAWL_NOT_FOUND, &f->error);
+    assert_status(
+        pawl_pipeline_remove(f->delivery, "a", false, &f->error), PAWL_NOT_FOUND, &f->error);
+    f->error = (pawl_error)PAWL_ERROR_INIT;
+    assert_ok(add_file(f, "a", ""), &f->error);
+    drain(f, "a");
+    assert_int_equal(look(f, "a")->delivered, 50);
+    assert_string_equal(f->pairing, "adopt");
+    close_delivery(f);
+    assert_int_equal(count(f, "SELECT count(*) FROM a"), 50);
+}
+
+static void test_a_pipeline_that_cannot_be_opened_is_tried_again_in_a_node(void **state)
+{
+    struct fixture *f = *state;
+
+    open_delivery(f);
+    assert_ok(add_json(f, "{\"name\": \"n\", \"from\": \"nats://127.0.0.1:1\", \"stream\": \"S\"}"),
+              &f->error);
+    assert_status(pawl_pipeline_start(f->delivery, "n", &f->error), PAWL_UNAVAILABLE, &f->error);
+    f->error = (pawl_error)PAWL_ERROR_INIT;
+    assert_ok(pawl_delivery_start(f->delivery, &f->error), &f->error);
+    do {
+        look(f, "n");
+    } while (f->last_error[0] == '\0');
+    assert_int_equal(f->seen.state, PAWL_PIPELINE_STARTING);
+    assert_non_null(strstr(f->last_error, "cannot connect"));
+}
+
+static void test_a_directory_has_one_owner(void **state)
+{
+    struct fixture *f = *state;
+    pawl_delivery *second = NULL;
+
+    open_delivery(f);
+    assert_status(pawl_delivery_open(f->dir, NULL, &second, &f->error), PAWL_BUSY, &f->error);
+    assert_null(second);
+    f->error = (pawl_error)PAWL_ERROR_INIT;
+    close_delivery(f);
+    open_delivery(f);
+}
+
+/* --- waiting --- */
+
+static bool stop_watching(void *context, const pawl_pipeline_status *status)
+{
+    (void)status;
+    ++*(int *)context;
+    return false;
+}
+
+static void test_a_drain_ends_by_time_by_its_watcher_and_with_the_handle(void **state)
+{
+    struct fixture *f = *state;
+    int fds[2];
+    int watched = 0;
+
+    open_delivery(f);
+    assert_int_equal(pipe(fds), 0);
+    int before = dup(STDIN_FILENO);
+    assert_int_equal(dup2(fds[0], STDIN_FILENO), STDIN_FILENO); /* a writer that does not end */
+    assert_ok(add_json(f, "{\"name\": \"s\", \"from\": \"-\", \"source\": \"s\"}"), &f->error);
+    assert_ok(pawl_pipeline_start(f->delivery, "s", &f->error), &f->error);
+    assert_status(
+        pawl_pipeline_drain(f->delivery, "s", 50, NULL, NULL, &f->error), PAWL_TIMEOUT, &f->error);
+    assert_status(pawl_pipeline_drain(f->delivery, "s", 0, stop_watching, &watched, &f->error),
+                  PAWL_CANCELLED,
+                  &f->error);
+    assert_int_equal(watched, 1);
+    f->error = (pawl_error)PAWL_ERROR_INIT;
+    close_delivery(f);
+    dup2(before, STDIN_FILENO);
+    close(before);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+struct closing {
+    pawl_delivery *delivery;
+    pawl_status status;
+};
+
+static bool close_inside(void *context, const pawl_pipeline_status *status)
+{
+    struct closing *closing = context;
+
+    (void)status;
+    closing->status = pawl_delivery_close(closing->delivery, 1, NULL);
+    return true;
+}
+
+static void test_a_visitor_cannot_close_but_may_call(void **state)
+{
+    struct fixture *f = *state;
+
+    open_delivery(f);
+    assert_ok(add_file(f, "a", ""), &f->error);
+    struct closing closing = { f->delivery, PAWL_OK };
+    assert_ok(pawl_pipeline_list(f->delivery, close_inside, &closing, &f->error), &f->error);
+    assert_int_equal(closing.status, PAWL_INVALID);
+    look(f, "a");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_fixture, close_fixture)
+    const struct CMUnitTest tests[] = {
+        TEST(test_every_line_is_a_row_once_however_often_it_runs),
+        TEST(test_lines_that_are_no_events_are_failed_events),
+        TEST(test_ids_of_the_producer_make_lines_duplicates_and_conflicts),
+        TEST(test_a_last_line_without_its_end_is_told_and_delivered_later),
+        TEST(test_a_changed_file_is_refused_until_a_generation_is_named),
+        TEST(test_what_may_not_change_is_a_conflict_once_something_was_delivered),
+        TEST(test_a_bad_declaration_is_refused_by_its_field),
+        TEST(test_declarations_outlive_the_handle_and_damage_is_named),
+        TEST(test_a_password_is_not_shown),
+        TEST(test_pause_and_resume_while_others_run),
+        TEST(test_one_that_is_removed_and_added_again_delivers_nothing_twice),
+        TEST(test_a_pipeline_that_cannot_be_opened_is_tried_again_in_a_node),
+        TEST(test_a_directory_has_one_owner),
+        TEST(test_a_drain_ends_by_time_by_its_watcher_and_with_the_handle),
+        TEST(test_a_visitor_cannot_close_but_may_call),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
