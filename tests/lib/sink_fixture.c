@@ -189,7 +189,7 @@ struct delivery_verdict sink_judge(struct sink_fixture *f, pawl_view payload)
     struct delivery_verdict verdict;
 
     sink_add_bytes(f, 1, DELIVERY_ROW, payload);
-    assert_ok(f->sink->ops->validate(f->sink, &f->entries[0], &verdict, &f->error), &f->error);
+    assert_ok(f->sink->ops->validate(f->sink, &f->entries[0], 1, &verdict, &f->error), &f->error);
     sink_clear(f);
     return verdict;
 }

@@ -95,10 +95,11 @@ struct delivery_sink_ops {
                          const struct delivery_transaction *transaction,
                          pawl_error *reterr);
 
-    /* Checks UTF-8, JSON, mapping and types. Never touches the file. */
+    /* Checks UTF-8, JSON, filter, mapping and types, of all entries of a transaction at once. Never touches the file. */
     pawl_status (*validate)(struct delivery_sink *sink,
-                            const struct delivery_entry *entry,
-                            struct delivery_verdict *ret_verdict,
+                            const struct delivery_entry *entries,
+                            size_t count,
+                            struct delivery_verdict *ret_verdicts,
                             pawl_error *reterr);
 
     /* Anti-join: one answer per key, from the table, filtered and failed events. A conflict is found under its

@@ -1,6 +1,7 @@
 /* Instead of all other files here, in a build without DuckDB. */
 #include "store/absent.h"
 #include "base/core/macros.h"
+#include "delivery/duckdb/dry_run.h"
 #include "delivery/duckdb/sink.h"
 
 pawl_status pawl__delivery_duckdb_open(const struct delivery_duckdb_options *options,
@@ -29,5 +30,22 @@ pawl_status pawl__delivery_duckdb_sink(struct delivery_duckdb_file *file,
     (void)pipeline;
     (void)mapping;
     (void)ret_sink;
+    return pawl__fail_absent(reterr, "DuckDB", "duckdb");
+}
+
+pawl_status pawl__delivery_dry_run(const struct delivery_mapping *mapping,
+                                   struct pawl__clock *clock,
+                                   const struct delivery_entry *entries,
+                                   size_t count,
+                                   delivery_dry_visitor *visit,
+                                   void *context,
+                                   pawl_error *reterr)
+{
+    (void)mapping;
+    (void)clock;
+    (void)entries;
+    (void)count;
+    (void)visit;
+    (void)context;
     return pawl__fail_absent(reterr, "DuckDB", "duckdb");
 }

@@ -2,6 +2,7 @@
 #define PAWL_DELIVERY_DUCKDB_INTERNAL_H
 
 #include "base/thread/thread.h"
+#include "delivery/duckdb/expressions.h"
 #include "delivery/duckdb/sink.h"
 #include "delivery/duckdb/statements.h"
 
@@ -17,7 +18,8 @@ struct delivery_duckdb_sink {
     const struct delivery_column *order[PAWL__DUCK_COLUMNS_MAX]; /* as the table has them; NULL:
                                                                   * nobody's, gets its default */
     size_t order_count;
-    struct pawl__arena arena; /* of the row that is made */
+    struct pawl__arena arena;                 /* of the row that is made */
+    struct delivery_expressions *expressions; /* NULL: the mapping computes nothing */
 };
 
 static inline struct delivery_duckdb_sink *as_duckdb(struct delivery_sink *sink)

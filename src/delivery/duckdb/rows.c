@@ -57,7 +57,11 @@ static pawl_status append_row(struct delivery_duckdb_sink *sink,
             pawl__duck_append_default(appender);
             continue;
         }
-        TRY(pawl__delivery_map_value(sink->order[i], outcome->entry, &sink->arena, &value, reterr));
+        TRY(sink->order[i]->from == DELIVERY_FROM_EXPRESSION
+                ? pawl__delivery_expressions_value(
+                    sink->expressions, sink->order[i], outcome->entry, &value, reterr)
+                : pawl__delivery_map_value(
+                    sink->order[i], outcome->entry, &sink->arena, &value, reterr));
         append_value(appender, &value);
     }
     return PAWL_OK;

@@ -112,11 +112,21 @@ static pawl_status apply(struct delivery_sink *base,
 }
 
 static pawl_status validate(struct delivery_sink *base,
-                            const struct delivery_entry *entry,
-                            struct delivery_verdict *ret_verdict,
+                            const struct delivery_entry *entries,
+                            size_t count,
+                            struct delivery_verdict *ret_verdicts,
                             pawl_error *reterr)
 {
-    return pawl__delivery_map_verdict(as_duckdb(base)->mapping, entry, ret_verdict, reterr);
+    struct delivery_duckdb_sink *sink = as_duckdb(base);
+
+    if (sink->expressions != NULL) {
+        return pawl__delivery_expressions_judge(
+            sink->expressions, entries, count, ret_verdicts, reterr);
+    }
+    for (size_t i = 0; i < count; i++) {
+        TRY(pawl__delivery_map_verdict(sink->mapping, &entries[i], &ret_verdicts[i], reterr));
+    }
+    return PAWL_OK;
 }
 
 static pawl_status checkpoint_entered(struct delivery_duckdb_sink *sink,
@@ -332,6 +342,7 @@ static void sink_free(struct delivery_duckdb_sink *sink)
     unlink_sink(sink);
     pawl__duck_disconnect(sink->conn);
     pawl__unlock(&sink->file->lock);
+    pawl__delivery_expressions_close(sink->expressions);
     pawl__arena_done(&sink->arena);
     free(sink->pipeline);
     free(sink);
@@ -394,12 +405,18 @@ pawl_status pawl__delivery_duckdb_sink(struct delivery_duckdb_file *file,
     want_columns(sink);
     sink->pipeline = strdup(pipeline);
     TRY(pawl__check_memory(sink->pipeline, "a name", reterr));
+    pawl_status status = PAWL_OK;
+    if (pawl__delivery_mapping_computes(mapping)) {
+        status = pawl__delivery_expressions_open(mapping, file->clock, &sink->expressions, reterr);
+    }
+    if (status != PAWL_OK) {
+        return pawl__fail_context(reterr, status, "pipeline '%s'", pipeline);
+    }
     pawl__lock(&file->lock);
     sink->next = file->sinks;
     file->sinks = sink;
     pawl__unlock(&file->lock);
-    pawl_status status =
-        pawl__delivery_duckdb_leave(sink, pawl__delivery_duckdb_enter(sink, reterr));
+    status = pawl__delivery_duckdb_leave(sink, pawl__delivery_duckdb_enter(sink, reterr));
     if (status != PAWL_OK) {
         return pawl__fail_context(reterr, status, "pipeline '%s'", pipeline);
     }

@@ -36,8 +36,8 @@ pawl__delivery_duckdb_open(const struct delivery_duckdb_options *options,
 /* After all its sinks. */
 DEFINE_AUTO(struct delivery_duckdb_file *, pawl__delivery_duckdb_close)
 
-/* Makes the table, or adds the optional columns that it lacks. INVALID: no mapping, or a column of the table has
- * another type. CONFLICT: another pipeline has the table, or this one has another. The mapping outlives the sink; NULL:
+/* Makes the table, or adds the optional columns that it lacks. INVALID: no mapping, an expression of it that DuckDB
+ * does not understand, or a column of the table has another type. CONFLICT: another pipeline has the table, or this one has another. The mapping outlives the sink; NULL:
  * the default. */
 PAWL_MUST_USE pawl_status pawl__delivery_duckdb_sink(struct delivery_duckdb_file *file,
                                                      const char *pipeline,

@@ -102,7 +102,9 @@ static pawl_status add_alter(struct pawl__buf *sql,
         if (has_column(sink, column)) {
             continue;
         }
-        if (column->is_required || column->from != DELIVERY_FROM_PATH) {
+        bool is_free =
+            column->from == DELIVERY_FROM_PATH || column->from == DELIVERY_FROM_EXPRESSION;
+        if (column->is_required || !is_free) {
             return pawl__fail_advised(
                 reterr,
                 PAWL_INVALID,

@@ -108,13 +108,29 @@ static enum delivery_type type_of(enum delivery_from from)
     }
 }
 
+/* Only its length: what it means, the sink finds out. */
+static pawl_status check_expression(const char *expression, const char *name, pawl_error *reterr)
+{
+    size_t len = expression == NULL ? 0 : strlen(expression);
+
+    return len > 0 && len <= DELIVERY_EXPRESSION_BYTES_MAX
+               ? PAWL_OK
+               : pawl__fail(reterr,
+                            PAWL_INVALID,
+                            "the expression of '%s' has %zu bytes, 1 to %d are allowed",
+                            name,
+                            len,
+                            DELIVERY_EXPRESSION_BYTES_MAX);
+}
+
 static pawl_status check_column(const struct delivery_column *column, pawl_error *reterr)
 {
     bool is_path = column->from == DELIVERY_FROM_PATH;
+    bool is_free = is_path || column->from == DELIVERY_FROM_EXPRESSION;
 
     TRY(check_name(column->name, "column", reterr));
     TRY(check_own(column, reterr));
-    if (is_path ? column->type > DELIVERY_JSON : column->type != type_of(column->from)) {
+    if (is_free ? column->type > DELIVERY_JSON : column->type != type_of(column->from)) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
                           "column '%s' cannot be %s",
@@ -123,6 +139,9 @@ static pawl_status check_column(const struct delivery_column *column, pawl_error
     }
     if (is_path && column->path == NULL) {
         return pawl__fail(reterr, PAWL_INVALID, "column '%s' has no path", column->name);
+    }
+    if (column->from == DELIVERY_FROM_EXPRESSION) {
+        return check_expression(column->expression, column->name, reterr);
     }
     return is_path ? pawl__delivery_path_check(column->path, reterr) : PAWL_OK;
 }
@@ -161,6 +180,16 @@ pawl_status pawl__delivery_mapping_check(const struct delivery_mapping *mapping,
                           "payloads of %zu bytes, the limit is %zu",
                           mapping->payload_bytes_max,
                           DELIVERY_PAYLOAD_BYTES_MAX);
+    }
+    if (mapping->filter != NULL) {
+        TRY(check_expression(mapping->filter, "filter", reterr));
+    }
+    if (mapping->expression_ms_max > DELIVERY_EXPRESSION_MS_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "expressions may take %u ms, the limit is %d",
+                          mapping->expression_ms_max,
+                          DELIVERY_EXPRESSION_MS_MAX);
     }
     for (size_t i = 0; i < mapping->count; i++) {
         TRY(check_column(&mapping->columns[i], reterr));
@@ -385,6 +414,9 @@ pawl_status pawl__delivery_map_value(const struct delivery_column *column,
     case DELIVERY_FROM_RECEIVED:
         ret_value->as.i64 = entry->created_us;
         return PAWL_OK;
+    case DELIVERY_FROM_EXPRESSION:
+        ret_value->is_null = true;
+        return PAWL_OK;
     case DELIVERY_FROM_KEY:
         ret_value->as.text = hash_view(&entry->key);
         return PAWL_OK;
@@ -397,7 +429,9 @@ pawl_status pawl__delivery_map_value(const struct delivery_column *column,
 
 /* --- the verdict --- */
 
-static void refuse(struct delivery_verdict *verdict, const char *reason, const pawl_error *error)
+void pawl__delivery_verdict_refuse(struct delivery_verdict *verdict,
+                                   const char *reason,
+                                   const pawl_error *error)
 {
     verdict->kind = DELIVERY_TO_FAILED;
     verdict->reason = reason;
@@ -418,28 +452,37 @@ static pawl_status judge_columns(const struct delivery_column *columns,
     for (size_t i = 0; status == PAWL_OK && i < count; i++) {
         struct delivery_value value;
         /* The others always have a value; making the headers twice would only cost time. */
-        if (!columns[i].is_lenient && columns[i].from != DELIVERY_FROM_HEADERS) {
+        if (!columns[i].is_lenient && columns[i].from != DELIVERY_FROM_HEADERS
+            && columns[i].from != DELIVERY_FROM_EXPRESSION) {
             status = pawl__delivery_map_value(&columns[i], entry, &arena, &value, &error);
         }
     }
     pawl__arena_done(&arena);
     if (status == PAWL_INVALID) {
-        refuse(verdict, DELIVERY_REASON_UNMAPPABLE, &error);
+        pawl__delivery_verdict_refuse(verdict, DELIVERY_REASON_UNMAPPABLE, &error);
         return PAWL_OK;
     }
     return status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, &error);
 }
 
-pawl_status pawl__delivery_map_verdict(const struct delivery_mapping *mapping,
-                                       const struct delivery_entry *entry,
-                                       struct delivery_verdict *ret_verdict,
-                                       pawl_error *reterr)
+bool pawl__delivery_mapping_computes(const struct delivery_mapping *mapping)
+{
+    bool computes = mapping->filter != NULL;
+
+    for (size_t i = 0; i < mapping->count; i++) {
+        computes |= mapping->columns[i].from == DELIVERY_FROM_EXPRESSION;
+    }
+    return computes;
+}
+
+pawl_status pawl__delivery_map_readable(const struct delivery_mapping *mapping,
+                                        const struct delivery_entry *entry,
+                                        struct delivery_verdict *ret_verdict,
+                                        pawl_error *reterr)
 {
     size_t bytes_max =
         mapping->payload_bytes_max > 0 ? mapping->payload_bytes_max : DELIVERY_PAYLOAD_BYTES_MAX;
     pawl_error error = PAWL_ERROR_INIT;
-    size_t own_count = 0;
-    const struct delivery_column *own = pawl__delivery_own_columns(&own_count);
     struct delivery_verdict verdict = { .kind = DELIVERY_ROW };
 
     if (entry->payload.len > bytes_max) {
@@ -448,20 +491,46 @@ pawl_status pawl__delivery_map_verdict(const struct delivery_mapping *mapping,
                    "the payload has %zu bytes, the limit is %zu",
                    entry->payload.len,
                    bytes_max);
-        refuse(&verdict, DELIVERY_REASON_TOO_LARGE, &error);
+        pawl__delivery_verdict_refuse(&verdict, DELIVERY_REASON_TOO_LARGE, &error);
     } else {
         pawl_status status = pawl__json_check(entry->payload, entry->payload.len, &error);
         if (status == PAWL_INVALID) {
-            refuse(&verdict, DELIVERY_REASON_NOT_JSON, &error);
+            pawl__delivery_verdict_refuse(&verdict, DELIVERY_REASON_NOT_JSON, &error);
         } else if (status != PAWL_OK) {
             return pawl__fail_with(reterr, status, &error);
         }
     }
-    if (verdict.kind == DELIVERY_ROW) {
-        TRY(judge_columns(own, own_count, entry, &verdict, reterr));
-    }
+    *ret_verdict = verdict;
+    return PAWL_OK;
+}
+
+pawl_status pawl__delivery_map_columns(const struct delivery_mapping *mapping,
+                                       const struct delivery_entry *entry,
+                                       struct delivery_verdict *ret_verdict,
+                                       pawl_error *reterr)
+{
+    size_t own_count = 0;
+    const struct delivery_column *own = pawl__delivery_own_columns(&own_count);
+    struct delivery_verdict verdict = { .kind = DELIVERY_ROW };
+
+    TRY(judge_columns(own, own_count, entry, &verdict, reterr));
     if (verdict.kind == DELIVERY_ROW) {
         TRY(judge_columns(mapping->columns, mapping->count, entry, &verdict, reterr));
+    }
+    *ret_verdict = verdict;
+    return PAWL_OK;
+}
+
+pawl_status pawl__delivery_map_verdict(const struct delivery_mapping *mapping,
+                                       const struct delivery_entry *entry,
+                                       struct delivery_verdict *ret_verdict,
+                                       pawl_error *reterr)
+{
+    struct delivery_verdict verdict;
+
+    TRY(pawl__delivery_map_readable(mapping, entry, &verdict, reterr));
+    if (verdict.kind == DELIVERY_ROW) {
+        TRY(pawl__delivery_map_columns(mapping, entry, &verdict, reterr));
     }
     *ret_verdict = verdict;
     return PAWL_OK;

@@ -40,15 +40,17 @@ enum delivery_from {
     DELIVERY_FROM_RECEIVED,
     DELIVERY_FROM_KEY,
     DELIVERY_FROM_PAYLOAD_HASH,
+    DELIVERY_FROM_EXPRESSION, /* computed by the sink (duckdb/expressions.h); NULL for map_value */
 };
 
 struct delivery_column {
     const char *name;
     enum delivery_type type;
     enum delivery_from from;
-    const char *path; /* FROM_PATH */
-    bool is_required; /* NULL is the event's fault */
-    bool is_lenient;  /* what does not fit is NULL */
+    const char *path;       /* FROM_PATH */
+    bool is_required;       /* NULL is the event's fault */
+    bool is_lenient;        /* what does not fit is NULL */
+    const char *expression; /* FROM_EXPRESSION */
 };
 
 enum {
@@ -56,6 +58,9 @@ enum {
     DELIVERY_NAME_BYTES_MAX = 63, /* of a table or column */
     DELIVERY_PATH_BYTES_MAX = 256,
     DELIVERY_PATHS_DEPTH_MAX = 16,
+    DELIVERY_EXPRESSION_BYTES_MAX = 4096,
+    DELIVERY_EXPRESSION_MS_DEFAULT = 5000,
+    DELIVERY_EXPRESSION_MS_MAX = 600000,
 };
 #define DELIVERY_PAYLOAD_BYTES_MAX ((size_t)16 << 20) /* unless the mapping says less */
 
@@ -65,6 +70,10 @@ struct delivery_mapping {
     size_t count;
     size_t payload_bytes_max; /* 0: DELIVERY_PAYLOAD_BYTES_MAX, which is also the most */
     bool has_unique_index;    /* on transaction_id: costs two thirds of the speed */
+    const char *
+        filter; /* a boolean expression: events for which it is not true get no row. NULL: all do */
+    uint32_t
+        expression_ms_max; /* for the expressions of one event; 0: DELIVERY_EXPRESSION_MS_DEFAULT */
 };
 
 /* transaction_id, source, event_id, subject, session_key, correlation_key, payload, headers, event_time,
@@ -82,6 +91,24 @@ PAWL_MUST_USE pawl_status pawl__delivery_mapping_check(const struct delivery_map
 #define DELIVERY_REASON_NOT_JSON "not_json"
 #define DELIVERY_REASON_TOO_LARGE "too_large"
 #define DELIVERY_REASON_UNMAPPABLE "unmappable"
+
+void pawl__delivery_verdict_refuse(struct delivery_verdict *verdict,
+                                   const char *reason, /* static */
+                                   const pawl_error *error);
+
+/* True when the sink has to compute something. */
+bool pawl__delivery_mapping_computes(const struct delivery_mapping *mapping);
+
+/* The two halves of the verdict: whether the payload can be read at all, and, where it can and the filter wants it,
+ * whether it fits the columns. What is computed counts in neither. */
+PAWL_MUST_USE pawl_status pawl__delivery_map_readable(const struct delivery_mapping *mapping,
+                                                      const struct delivery_entry *entry,
+                                                      struct delivery_verdict *ret_verdict,
+                                                      pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__delivery_map_columns(const struct delivery_mapping *mapping,
+                                                     const struct delivery_entry *entry,
+                                                     struct delivery_verdict *ret_verdict,
+                                                     pawl_error *reterr);
 
 /* The verdict on an event: a row, or which of the reasons above. */
 PAWL_MUST_USE pawl_status pawl__delivery_map_verdict(const struct delivery_mapping *mapping,

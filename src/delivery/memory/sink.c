@@ -204,18 +204,21 @@ static void judge_json(const struct delivery_entry *entry, struct delivery_verdi
 }
 
 static pawl_status validate(struct delivery_sink *base,
-                            const struct delivery_entry *entry,
-                            struct delivery_verdict *ret_verdict,
+                            const struct delivery_entry *entries,
+                            size_t count,
+                            struct delivery_verdict *ret_verdicts,
                             pawl_error *reterr)
 {
     const struct delivery_memory_rules *rules = &as_memory(base)->rules;
 
     (void)reterr;
-    *ret_verdict = (struct delivery_verdict){ .kind = DELIVERY_ROW };
-    if (rules->judge != NULL) {
-        rules->judge(rules->context, entry, ret_verdict);
-    } else {
-        judge_json(entry, ret_verdict);
+    for (size_t i = 0; i < count; i++) {
+        ret_verdicts[i] = (struct delivery_verdict){ .kind = DELIVERY_ROW };
+        if (rules->judge != NULL) {
+            rules->judge(rules->context, &entries[i], &ret_verdicts[i]);
+        } else {
+            judge_json(&entries[i], &ret_verdicts[i]);
+        }
     }
     return PAWL_OK;
 }

@@ -59,11 +59,9 @@ static pawl_status judge(struct delivery_pipeline *pipeline,
                          size_t i,
                          pawl_error *reterr)
 {
-    struct delivery_sink *sink = pipeline->parts.sink;
     struct delivery_entry *entry = &pipeline->page.entries[i];
     struct delivery_outcome *outcome = &pipeline->outcomes[i];
 
-    TRY(sink->ops->validate(sink, entry, &pipeline->verdicts[i], reterr));
     pawl__delivery_outcome_of(entry, &pipeline->verdicts[i], outcome);
     if (entry->payload.len > pipeline->settings.payload_bytes_max) {
         outcome->kind = DELIVERY_TO_FAILED;
@@ -159,6 +157,8 @@ static pawl_status run(struct delivery_pipeline *pipeline,
                        size_t *ret_moved,
                        pawl_error *reterr)
 {
+    struct delivery_sink *sink = pipeline->parts.sink;
+
     work->count = pipeline->page.count;
     *ret_moved = 0;
     if (work->count == 0 && pipeline->shared.losses.count == 0
@@ -166,6 +166,7 @@ static pawl_status run(struct delivery_pipeline *pipeline,
         return PAWL_OK;
     }
     TRY(make_room(pipeline, work->count, reterr));
+    TRY(sink->ops->validate(sink, pipeline->page.entries, work->count, pipeline->verdicts, reterr));
     for (size_t i = 0; i < work->count; i++) {
         TRY(judge(pipeline, work, i, reterr));
     }

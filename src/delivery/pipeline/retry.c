@@ -71,7 +71,7 @@ static pawl_status judge(struct delivery_pipeline *pipeline,
                  pipeline->settings.payload_bytes_max);
         return PAWL_OK;
     }
-    return sink->ops->validate(sink, entry, ret_verdict, reterr);
+    return sink->ops->validate(sink, entry, 1, ret_verdict, reterr);
 }
 
 static pawl_status commit_status(struct delivery_pipeline *pipeline,

@@ -182,11 +182,12 @@ static pawl_status read_cursor(struct delivery_sink *sink,
 }
 
 static pawl_status validate(struct delivery_sink *sink,
-                            const struct delivery_entry *entry,
-                            struct delivery_verdict *ret_verdict,
+                            const struct delivery_entry *entries,
+                            size_t count,
+                            struct delivery_verdict *ret_verdicts,
                             pawl_error *reterr)
 {
-    return inner(sink)->ops->validate(inner(sink), entry, ret_verdict, reterr);
+    return inner(sink)->ops->validate(inner(sink), entries, count, ret_verdicts, reterr);
 }
 
 static pawl_status lookup(struct delivery_sink *sink,

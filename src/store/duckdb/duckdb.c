@@ -272,6 +272,25 @@ pawl_status pawl__duck_open(const char *path,
     return PAWL_OK;
 }
 
+pawl_status pawl__duck_open_memory(const struct pawl__duck_options *options,
+                                   struct pawl__duck **ret_db,
+                                   pawl_error *reterr)
+{
+    AUTO(pawl__duck_close_p) struct pawl__duck *db = NULL;
+    struct pawl__duck_options own = { .unsafe_no_sync = true }; /* it has no directory */
+
+    if (options != NULL) {
+        own.threads = options->threads;
+        own.memory_bytes_max = options->memory_bytes_max;
+        own.clock = options->clock;
+    }
+    TRY(duck_new(":memory:", &own, &db, reterr));
+    TRY(open_native(db, &own, reterr));
+    TRY(restrict_sql(db, &own, reterr));
+    *ret_db = STEAL(db);
+    return PAWL_OK;
+}
+
 uint64_t pawl__duck_cut_bytes(const struct pawl__duck *db)
 {
     return db->cut_bytes;

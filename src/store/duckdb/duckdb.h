@@ -67,6 +67,12 @@ PAWL_MUST_USE pawl_status pawl__duck_open(const char *path,
                                           struct pawl__duck **ret_db,
                                           pawl_error *reterr);
 
+/* A database of this process alone, gone when it is closed: to compute, not to keep. Of the options only threads,
+ * memory and clock count. */
+PAWL_MUST_USE pawl_status pawl__duck_open_memory(const struct pawl__duck_options *options,
+                                                 struct pawl__duck **ret_db,
+                                                 pawl_error *reterr);
+
 /* How much of an unfinished transaction was cut off the log when it was opened; 0 as a rule. Worth a
  * line in the program's log. */
 uint64_t pawl__duck_cut_bytes(const struct pawl__duck *db);
