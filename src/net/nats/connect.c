@@ -13,8 +13,8 @@
 #include "base/core/buf.h"
 #include "base/core/random.h"
 #include "base/os/fs.h"
+#include "net/nats/identity.h"
 #include "net/nats/internal.h"
-#include "net/nats/nkey.h"
 #include "net/nats/url.h"
 
 enum {
@@ -25,8 +25,8 @@ enum {
     RECONNECT_MS_LAST = 5000,
     MS_MAX = 3600 * 1000,
     PINGS_OUT_MAX = 2,
-    GRACE_MS = 1000, /* beyond cnats' own limits, before its thread is left behind */
-    SEED_FILE_SIZE = 4096,
+    SIGNATURES_MAX = 8, /* one in 256 cannot be sent (identity.c) */
+    GRACE_MS = 1000,    /* beyond cnats' own limits, before its thread is left behind */
 };
 
 /* --- what cnats tells us --- */
@@ -38,6 +38,7 @@ static void events_release(struct nats_events *events)
     pawl__unlock(&events->lock);
     if (left == 0) {
         pawl__lock_done(&events->lock);
+        pawl__nats_identity_done(&events->identity);
         free(events);
     }
 }
@@ -102,93 +103,6 @@ static pawl_status check_times(const struct pawl__nats_options *options, pawl_er
     return pawl__check_range("reconnect_ms_max", options->reconnect_ms_max, 0, MS_MAX, reterr);
 }
 
-static pawl_status check_identity(const struct pawl__nats_options *options,
-                                  const struct pawl__nats_url *url,
-                                  pawl_error *reterr)
-{
-    int ways = (url->user != NULL || options->user != NULL)
-               + (url->token != NULL || options->token != NULL) + (options->nkey_seed_file != NULL)
-               + (options->creds_file != NULL);
-
-    if (ways > 1) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "NATS credentials: give one of user and password, token, nkey seed file "
-                          "and creds file");
-    }
-    if ((options->tls.cert_file == NULL) != (options->tls.key_file == NULL)) {
-        return pawl__fail(
-            reterr, PAWL_INVALID, "NATS TLS: a client certificate and its key go together");
-    }
-    return PAWL_OK;
-}
-
-static pawl_status fail_option(natsStatus native, const char *what, pawl_error *reterr)
-{
-    if (native == NATS_OK) {
-        return PAWL_OK;
-    }
-    const char *text = nats_GetLastError(NULL);
-    pawl_status status = native == NATS_NO_MEMORY ? PAWL_NOMEM : PAWL_INVALID;
-    pawl__fail(reterr,
-               status,
-               "%s: %s",
-               what,
-               text == NULL || text[0] == '\0' ? natsStatus_GetText(native) : text);
-    return status;
-}
-
-/* cnats reads the file again at each connect; we read it once to know the public key, and to say what is wrong
- * with it before the server does. */
-static pawl_status set_nkey(natsOptions *native, const char *path, pawl_error *reterr)
-{
-    char text[SEED_FILE_SIZE];
-    char public[PAWL__NKEY_SIZE];
-    size_t len = 0;
-
-    TRY(pawl__fs_read_small(path, text, sizeof(text), &len, reterr));
-    while (len > 0 && strchr(" \t\r\n", text[len - 1]) != NULL) {
-        len--;
-    }
-    pawl_status status = pawl__nats_nkey_public((pawl_view){ text, len }, public, reterr);
-    explicit_bzero(text, sizeof(text));
-    if (status != PAWL_OK) {
-        return pawl__fail_context(reterr, status, "'%s'", path);
-    }
-    return fail_option(natsOptions_SetNKeyFromSeed(native, public, path), "nkey seed file", reterr);
-}
-
-static pawl_status set_identity(natsOptions *native,
-                                const struct pawl__nats_options *options,
-                                const struct pawl__nats_url *url,
-                                pawl_error *reterr)
-{
-    const char *user = url->user != NULL ? url->user : options->user;
-    const char *password = url->user != NULL ? url->password : options->password;
-    const char *token = url->token != NULL ? url->token : options->token;
-
-    TRY(check_identity(options, url, reterr));
-    if (user != NULL) {
-        return fail_option(natsOptions_SetUserInfo(native, user, password == NULL ? "" : password),
-                           "user and password",
-                           reterr);
-    }
-    if (token != NULL) {
-        return fail_option(natsOptions_SetToken(native, token), "token", reterr);
-    }
-    if (options->creds_file != NULL) {
-        if (access(options->creds_file, R_OK) != 0) { /* cnats would say so only when it connects */
-            return pawl__fail_errno(reterr, errno, "read '%s'", options->creds_file);
-        }
-        return fail_option(
-            natsOptions_SetUserCredentialsFromFiles(native, options->creds_file, NULL),
-            "creds file",
-            reterr);
-    }
-    return options->nkey_seed_file == NULL ? PAWL_OK
-                                           : set_nkey(native, options->nkey_seed_file, reterr);
-}
-
 static pawl_status set_tls(natsOptions *native,
                            const struct pawl__nats_tls *tls,
                            bool wanted,
@@ -197,21 +111,22 @@ static pawl_status set_tls(natsOptions *native,
     if (!wanted && !tls->required && tls->ca_file == NULL && tls->cert_file == NULL) {
         return PAWL_OK;
     }
-    TRY(fail_option(natsOptions_SetSecure(native, true), "TLS", reterr));
+    TRY(pawl__nats_fail_option(natsOptions_SetSecure(native, true), "TLS", reterr));
     if (tls->ca_file != NULL) {
-        TRY(fail_option(
+        TRY(pawl__nats_fail_option(
             natsOptions_LoadCATrustedCertificates(native, tls->ca_file), "TLS: CA file", reterr));
     }
     if (tls->cert_file != NULL) {
-        TRY(fail_option(natsOptions_LoadCertificatesChain(native, tls->cert_file, tls->key_file),
-                        "TLS: client certificate",
-                        reterr));
+        TRY(pawl__nats_fail_option(
+            natsOptions_LoadCertificatesChain(native, tls->cert_file, tls->key_file),
+            "TLS: client certificate",
+            reterr));
     }
     return tls->server_name == NULL
                ? PAWL_OK
-               : fail_option(natsOptions_SetExpectedHostname(native, tls->server_name),
-                             "TLS: server name",
-                             reterr);
+               : pawl__nats_fail_option(natsOptions_SetExpectedHostname(native, tls->server_name),
+                                        "TLS: server name",
+                                        reterr);
 }
 
 static natsStatus set_events(natsOptions *native, struct nats_events *events)
@@ -251,12 +166,12 @@ static pawl_status fill(natsOptions *native,
     for (size_t i = 0; i < url->server_count; i++) {
         servers[i] = url->servers[i];
     }
-    TRY(fail_option(
+    TRY(pawl__nats_fail_option(
         natsOptions_SetServers(native, servers, (int)url->server_count), "servers", reterr));
-    TRY(fail_option(natsOptions_SetName(native, name), "name", reterr));
-    TRY(fail_option(set_times(native, options), "time limits", reterr));
-    TRY(fail_option(set_events(native, events), "callbacks", reterr));
-    TRY(set_identity(native, options, url, reterr));
+    TRY(pawl__nats_fail_option(natsOptions_SetName(native, name), "name", reterr));
+    TRY(pawl__nats_fail_option(set_times(native, options), "time limits", reterr));
+    TRY(pawl__nats_fail_option(set_events(native, events), "callbacks", reterr));
+    TRY(pawl__nats_set_identity(native, options, url, &events->identity, reterr));
     return set_tls(native, &options->tls, url->tls, reterr);
 }
 
@@ -290,7 +205,12 @@ static void job_run(void *context)
     const char *text = NULL;
 
     if (job->options != NULL) {
-        native = natsConnection_Connect(&made, job->options);
+        for (int i = 0; i < SIGNATURES_MAX; i++) {
+            native = natsConnection_Connect(&made, job->options);
+            if (native == NATS_OK || !atomic_exchange(&job->events->identity.unsendable, false)) {
+                break;
+            }
+        }
         if (native != NATS_OK) {
             text = nats_GetLastError(NULL);
             events_release(job->events);
@@ -432,12 +352,13 @@ static pawl_status open_parsed(struct pawl__nats *nats,
     AUTO(options_destroy) natsOptions *native = NULL;
 
     TRY(make_events(options, &nats->events, reterr));
-    TRY(fail_option(natsOptions_Create(&native), "NATS options", reterr));
+    TRY(pawl__nats_fail_option(natsOptions_Create(&native), "NATS options", reterr));
     TRY(fill(native, options, url, nats->events, reterr));
     TRY(connect_now(nats, &native, reterr));
-    TRY(fail_option(natsStatistics_Create(&nats->statistics), "statistics", reterr));
+    TRY(pawl__nats_fail_option(natsStatistics_Create(&nats->statistics), "statistics", reterr));
     jsOptions js = pawl__nats_call_options(nats);
-    return fail_option(natsConnection_JetStream(&nats->js, nats->conn, &js), "JetStream", reterr);
+    return pawl__nats_fail_option(
+        natsConnection_JetStream(&nats->js, nats->conn, &js), "JetStream", reterr);
 }
 
 pawl_status pawl__nats_open(const char *url,

@@ -184,3 +184,18 @@ pawl_status pawl__nats_fail_call(struct pawl__nats *nats,
     }
     return pawl__nats_fail(reterr, native, (int)code, text, "%s", what);
 }
+
+pawl_status pawl__nats_fail_option(natsStatus native, const char *what, pawl_error *reterr)
+{
+    if (native == NATS_OK) {
+        return PAWL_OK;
+    }
+    const char *text = nats_GetLastError(NULL);
+    pawl_status status = native == NATS_NO_MEMORY ? PAWL_NOMEM : PAWL_INVALID;
+    pawl__fail(reterr,
+               status,
+               "%s: %s",
+               what,
+               text == NULL || text[0] == '\0' ? natsStatus_GetText(native) : text);
+    return status;
+}

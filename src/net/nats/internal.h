@@ -11,6 +11,7 @@
 #include "base/decide/backoff.h"
 #include "base/thread/cancel.h"
 #include "base/thread/thread.h"
+#include "net/nats/identity.h"
 #include "net/nats/nats.h"
 
 enum {
@@ -25,7 +26,8 @@ struct nats_events {
     uint64_t refusals; /* how often the server forbade something */
     char refusal[160]; /* what it said last */
     bool credentials_refused;
-    struct pawl__backoff backoff; /* never changes */
+    struct pawl__backoff backoff;  /* this and the next never change */
+    struct nats_identity identity; /* here, because cnats may reconnect after we have gone */
 };
 
 struct pawl__nats {
@@ -48,6 +50,11 @@ pawl_status pawl__nats_status_of(natsStatus native, int code);
 PRINTF_LIKE(5, 6)
 pawl_status pawl__nats_fail(
     pawl_error *reterr, natsStatus native, int code, const char *text, const char *format, ...);
+
+/* After an option was set. */
+PAWL_MUST_USE pawl_status pawl__nats_fail_option(natsStatus native,
+                                                 const char *what,
+                                                 pawl_error *reterr);
 
 /* After a JetStream call: as above with the text that cnats kept. A time-out of a call that the server forbade
  * is DENIED; `refusals` is what pawl__nats_refusals said before the call. */
