@@ -1,5 +1,5 @@
 /* Commands over HTTP: 64 connections that stay, each with one command on its way, against the same
- * commands given to pawl_app_submit_json in this process, 64 on their way. Node, store and client share
+ * commands given to pawl_app_exec_json_async in this process, 64 on their way. Node, store and client share
  * the machine, and the client is one thread. */
 #include "bench.h"
 
@@ -132,8 +132,13 @@ static double run_submitted(pawl_app *app)
     sem_init(&free_places, 0, CLIENTS);
     for (size_t i = 0; i < COMMANDS; i++) {
         sem_wait(&free_places);
-        MUST(pawl_app_submit_json(
-            app, 1 + i % CLIENTS, pawl_view_of(COMMAND), take_answer, &free_places, err));
+        MUST(pawl_app_exec_json_async(app,
+                                      1 + i % CLIENTS,
+                                      (pawl_view){ NULL, 0 },
+                                      pawl_view_of(COMMAND),
+                                      take_answer,
+                                      &free_places,
+                                      err));
     }
     for (size_t i = 0; i < CLIENTS; i++) {
         sem_wait(&free_places);
@@ -198,14 +203,14 @@ int main(void)
     bench_report("http/commands of 64 connections",
                  "commands/s",
                  COMMANDS / bench_median(served_s, ROUNDS),
-                 "pawl_app_submit_json, 64 on their way",
+                 "pawl_app_exec_json_async, 64 on their way",
                  COMMANDS / bench_median(submitted_s, ROUNDS),
                  0);
     for (size_t i = 0; i < CLIENTS; i++) {
         close(clients[i].fd);
     }
     MUST(pawl__serve_node_close(node, err));
-    pawl_app_close(app);
+    pawl_app_close(app, 0, NULL);
     tempdir_remove(dir);
     return 0;
 }

@@ -81,7 +81,8 @@ static void make_id(char ret_id[PAWL__UUID_TEXT_SIZE])
 
 static pawl_event make_event(const char *id)
 {
-    return (pawl_event){ .id = { id, PAWL__UUID_TEXT_SIZE - 1 },
+    return (pawl_event){ .size = sizeof(pawl_event),
+                         .id = { id, PAWL__UUID_TEXT_SIZE - 1 },
                          .run_id = pawl_view_of("village-2026-01-29"),
                          .turn = 17,
                          .kind = pawl_view_of("say"),
@@ -106,7 +107,7 @@ static void open_bare(struct place *place)
 
     snprintf(path, sizeof(path), "%s/bare.db", place->dir);
     MUST(pawl_ledger_open(path, NULL, &schema, err)); /* the same tables, to the letter */
-    pawl_ledger_close(schema);
+    pawl_ledger_close(schema, 0, NULL);
     SQL(place->db,
         sqlite3_open_v2(path, &place->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL));
     SQL(place->db,
@@ -290,7 +291,7 @@ static double ours_tail(struct place *place, uint64_t *ret_bytes)
                  + event->payload.len + event->hash[0];
         count++;
     }
-    pawl_reader_close(reader);
+    pawl_reader_free(reader);
     *ret_bytes = bytes;
     return (double)count / (bench_now_s() - start);
 }
@@ -370,7 +371,7 @@ static void close_place(struct place *place)
     };
     char path[160];
 
-    pawl_ledger_close(place->ledger);
+    pawl_ledger_close(place->ledger, 0, NULL);
     sqlite3_finalize(place->insert);
     sqlite3_finalize(place->begin);
     sqlite3_finalize(place->commit);

@@ -138,7 +138,7 @@ int main(void)
                  measured / bare_s,
                  0);
     PQfinish(conn);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     pg_server_free(server);
     return 0;
 }

@@ -59,7 +59,8 @@ static void append_events(pawl_ledger *ledger, size_t count)
     for (size_t done = 0; done < count; done += BATCH) {
         for (size_t i = 0; i < BATCH; i++) {
             snprintf(ids[i], sizeof(ids[i]), "%zu", done + i);
-            events[i] = (pawl_event){ .id = pawl_view_of(ids[i]),
+            events[i] = (pawl_event){ .size = sizeof(pawl_event),
+                                      .id = pawl_view_of(ids[i]),
                                       .run_id = pawl_view_of("r"),
                                       .kind = pawl_view_of("k"),
                                       .actor = pawl_view_of("a"),
@@ -195,7 +196,7 @@ static void compare_memory(size_t count)
         make_vector(&plain.vectors[i * DIMENSIONS], i);
     }
     compare("ledger/recall memory", ledger, &plain);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     free(plain.vectors);
 }
 
@@ -216,7 +217,7 @@ static void compare_sqlite(size_t count)
     }
     compare("ledger/recall sqlite", ledger, &plain);
     sqlite3_close(plain.db);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     tempdir_remove(directory);
 }
 

@@ -68,7 +68,7 @@ static void follow(pawl_ledger *ledger)
     if (status != PAWL_NOT_FOUND || pawl_reader_position(reader) != total) {
         events_stop("follow", error.message);
     }
-    pawl_reader_close(reader);
+    pawl_reader_free(reader);
     report_memory("ledger/memory-follow", &memory);
 }
 
@@ -82,7 +82,7 @@ static bool on_progress(void *context, uint64_t done, uint64_t all)
 static double verify_ours(pawl_ledger *ledger, struct memory *memory)
 {
     pawl_verify_options options = PAWL_VERIFY_OPTIONS_INIT;
-    pawl_verify_report report;
+    pawl_verify_report report = PAWL_VERIFY_REPORT_INIT;
     pawl_error error = PAWL_ERROR_INIT;
     double start = bench_now_s();
 
@@ -179,6 +179,6 @@ int main(int argc, char **argv)
     events_check(pawl_ledger_open(path, &options, &ledger, &error), &error);
     follow(ledger);
     verify(ledger, path);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     return 0;
 }

@@ -127,7 +127,8 @@ static double run_sequencer(pawl_sequencer *seq, struct pawl__prng *random, doub
 
 static void bench_next(void)
 {
-    static const pawl_seq_type types[] = { { 1, 0, 1 }, { 1, 1, 1 } };
+    static const pawl_seq_type types[] = { { sizeof(pawl_seq_type), 1, 0, 1 },
+                                           { sizeof(pawl_seq_type), 1, 1, 1 } };
     struct seq_memory *memory = NULL;
     pawl_sequencer_options options = PAWL_SEQUENCER_OPTIONS_INIT;
     pawl_sequencer *seq = NULL;
@@ -147,7 +148,7 @@ static void bench_next(void)
     options.cache_size = CACHE;
     options.unflushed_max = 2 * WORKSPACES; /* the flusher shall not stand in the way */
     options.flush_interval_ms = 3600000;
-    MUST(pawl_sequencer_new(&options, &seq, err));
+    MUST(pawl_sequencer_open(&options, &seq, err));
     MUST(pawl_sequencer_wait(seq, 60000, err));
     run_sequencer(seq, &random, &whole_s[0]); /* everything is in both caches */
     run_bare(&bare, &random);
@@ -168,7 +169,7 @@ static void bench_next(void)
                  "hash map with LRU",
                  numbers / bench_median(bare_s, ROUNDS),
                  0);
-    pawl_sequencer_free(seq);
+    pawl_sequencer_close(seq, 0, NULL);
     seq_memory_free(memory);
     free(bare.nodes);
     free(bare.slots);
@@ -245,8 +246,8 @@ static void bench_commands(const char *dir)
                  bench_median(alone, ROUNDS),
                  5);
     bench_report("app/trust level 0", "commands/s", level_0, "level 2", level_2, 1 / 1.3);
-    pawl_app_close(apps[0]);
-    pawl_app_close(apps[1]);
+    pawl_app_close(apps[0], 0, NULL);
+    pawl_app_close(apps[1], 0, NULL);
 }
 
 int main(int argc, char **argv)

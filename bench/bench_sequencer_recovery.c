@@ -27,20 +27,20 @@ static const uint64_t workspaces = 1000000;
 static double recover(const char *path, uint64_t next_offset)
 {
     struct seq_store store;
-    pawl_sequencer_status status;
+    pawl_sequencer_status status = PAWL_SEQUENCER_STATUS_INIT;
 
     seq_store_open(path, &store);
     double start = bench_now_s();
     pawl_sequencer *seq = seq_store_sequencer(&store, 0);
     MUST(pawl_sequencer_wait(seq, WAIT_MS, err));
     double seconds = bench_now_s() - start;
-    pawl_sequencer_get_status(seq, &status);
+    (void)!pawl_sequencer_get_status(seq, &status, NULL);
     REQUIRE(status.next_offset == next_offset);
     while (status.stored_offset != next_offset) { /* the end of it is written behind the caller */
         poll(NULL, 0, 1);
-        pawl_sequencer_get_status(seq, &status);
+        (void)!pawl_sequencer_get_status(seq, &status, NULL);
     }
-    pawl_sequencer_free(seq);
+    pawl_sequencer_close(seq, 0, NULL);
     seq_store_close(&store);
     return seconds;
 }

@@ -53,7 +53,7 @@ static void open_place(struct place *place)
 
 static void close_place(struct place *place)
 {
-    pawl_sequencer_free(place->seq);
+    pawl_sequencer_close(place->seq, 0, NULL);
     seq_store_close(&place->store);
 }
 
@@ -78,7 +78,7 @@ static double now_ns(clockid_t clock)
 static double take_number(struct place *place, clockid_t clock, bool *ret_miss)
 {
     uint64_t workspace = choose_workspace(place);
-    pawl_sequencer_status status;
+    pawl_sequencer_status status = PAWL_SEQUENCER_STATUS_INIT;
     uint64_t out = 0;
 
     while (pawl_sequencer_start(place->seq, SEQ_STORE_KIND, workspace, &out, NULL) != PAWL_OK) {
@@ -88,7 +88,7 @@ static double take_number(struct place *place, clockid_t clock, bool *ret_miss)
     MUST(pawl_sequencer_next(place->seq, PAWL_APP_SEQ_WLOG_OFFSET, &out, err));
     double ns = now_ns(clock) - start;
     MUST(pawl_sequencer_flush(place->seq, err));
-    pawl_sequencer_get_status(place->seq, &status);
+    (void)!pawl_sequencer_get_status(place->seq, &status, NULL);
     *ret_miss = status.misses != place->misses;
     place->misses = status.misses;
     return ns;

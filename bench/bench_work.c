@@ -69,7 +69,9 @@ static void drain_waiting(pawl_claim *claim)
 
     while (status == PAWL_OK && claimed != NULL) {
         pawl_claimed *next = NULL;
-        pawl_lease lease = { claimed->items[0].work_item_id, claimed->items[0].token };
+        pawl_lease lease = { sizeof(pawl_lease),
+                             claimed->items[0].work_item_id,
+                             claimed->items[0].token };
 
         status = pawl_work_complete_and_claim(
             work, &lease, (pawl_view){ NULL, 0 }, claim, &next, &error);
@@ -99,7 +101,9 @@ static void drain_batched(pawl_claim *claim)
     pawl_status status = pawl_work_claim(work, claim, &claimed, &error);
 
     while (status == PAWL_OK) {
-        pawl_lease lease = { claimed->items[0].work_item_id, claimed->items[0].token };
+        pawl_lease lease = { sizeof(pawl_lease),
+                             claimed->items[0].work_item_id,
+                             claimed->items[0].token };
 
         MUST(pawl_work_complete_async(work, &lease, (pawl_view){ NULL, 0 }, count_end, NULL, err));
         pawl_claimed_free(claimed);
@@ -145,7 +149,9 @@ int main(int argc, char **argv)
 {
     long items = argc == 5 ? strtol(argv[2], NULL, 10) : 0;
     long workers = argc == 5 ? strtol(argv[3], NULL, 10) : 0;
-    pawl_task task = { .task_id = pawl_view_of("bench"), .title = pawl_view_of("no-op items") };
+    pawl_task task = { .size = sizeof(pawl_task),
+                       .task_id = pawl_view_of("bench"),
+                       .title = pawl_view_of("no-op items") };
     pawl_work_options options = PAWL_WORK_OPTIONS_INIT;
 
     if (items < 1 || workers < 1 || workers > WORKERS_MAX) {
@@ -156,13 +162,13 @@ int main(int argc, char **argv)
     batched = strcmp(argv[4], "batched") == 0;
     options.claim_ahead = batched ? AHEAD : 0;
     MUST(pawl_work_open(argv[1], &options, &work, err));
-    MUST(pawl_task_create(work, &task, NULL, err));
+    MUST(pawl_task_create(work, &task, NULL, 0, err));
     double start = bench_now_s();
     enqueue(items);
     double enqueue_s = bench_now_s() - start;
     start = bench_now_s();
     drain_with((int)workers);
-    pawl_work_close(work); /* what is not answered yet is answered now */
+    pawl_work_close(work, 0, NULL); /* what is not answered yet is answered now */
     double drain_s = bench_now_s() - start;
     if (atomic_load(&ended) != items) {
         fprintf(stderr, "bench_work: %ld of %ld items\n", atomic_load(&ended), items);

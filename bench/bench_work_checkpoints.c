@@ -38,14 +38,15 @@ struct writer {
 static void *write_checkpoints(void *argument)
 {
     const struct writer *writer = argument;
-    pawl_checkpoint checkpoint = { .task_id = pawl_view_of(writer->task),
+    pawl_checkpoint checkpoint = { .size = sizeof(pawl_checkpoint),
+                                   .task_id = pawl_view_of(writer->task),
                                    .type = PAWL_CHECKPOINT_ITERATION_END,
                                    .snapshot_data = pawl_view_of("{\"done\":[1,2,3]}") };
 
     for (int i = 0; i < CHECKPOINTS; i++) {
         int64_t number = 0;
 
-        MUST(pawl_checkpoint_add(writer->work, &checkpoint, NULL, &number, NULL, err));
+        MUST(pawl_checkpoint_add(writer->work, &checkpoint, NULL, &number, NULL, 0, err));
         if (number < 1 || number > (int64_t)WRITERS * CHECKPOINTS
             || __atomic_exchange_n(&writer->seen[number - 1], 1, __ATOMIC_RELAXED) != 0) {
             die("a checkpoint's number is wrong or came twice", writer->task);
@@ -58,11 +59,13 @@ static double checkpoints_per_second(pawl_work *work, const char *task, int writ
 {
     static unsigned char seen[WRITERS * CHECKPOINTS];
     struct writer writer = { work, task, seen };
-    pawl_task made = { .task_id = pawl_view_of(task), .title = pawl_view_of("checkpoints") };
+    pawl_task made = { .size = sizeof(pawl_task),
+                       .task_id = pawl_view_of(task),
+                       .title = pawl_view_of("checkpoints") };
     pthread_t threads[WRITERS];
 
     memset(seen, 0, sizeof(seen));
-    MUST(pawl_task_create(work, &made, NULL, err));
+    MUST(pawl_task_create(work, &made, NULL, 0, err));
     double start = bench_now_s();
     for (int i = 0; i < writers; i++) {
         if (pthread_create(&threads[i], NULL, write_checkpoints, &writer) != 0) {
@@ -86,7 +89,7 @@ static void measure(const char *location, const char *name)
     MUST(pawl_work_open(location, NULL, &work, err));
     double one = checkpoints_per_second(work, "one-writer", 1);
     double many = checkpoints_per_second(work, "many-writers", WRITERS);
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
     bench_report(name, "checkpoints/s", many, "one writer", one, 0);
 }
 

@@ -60,16 +60,18 @@ static pawl_view task_id(void)
 
 static void open_store(struct store *store)
 {
-    pawl_task task = { .task_id = task_id(), .title = pawl_view_of("what piles up") };
+    pawl_task task = { .size = sizeof(pawl_task),
+                       .task_id = task_id(),
+                       .title = pawl_view_of("what piles up") };
 
     store->postgres = strncmp(store->location, "postgres", strlen("postgres")) == 0;
     MUST(pawl_work_open(store->location, NULL, &store->work, err));
-    MUST(pawl_task_create(store->work, &task, NULL, err));
+    MUST(pawl_task_create(store->work, &task, NULL, 0, err));
 }
 
 static void close_store(struct store *store)
 {
-    pawl_work_close(store->work);
+    pawl_work_close(store->work, 0, NULL);
     store->work = NULL;
 }
 
@@ -171,7 +173,9 @@ static double claim_one(pawl_work *work)
     double start = bench_now_s();
     MUST(pawl_work_claim(work, &claim, &claimed, err));
     double seconds = bench_now_s() - start;
-    pawl_lease lease = { claimed->items[0].work_item_id, claimed->items[0].token };
+    pawl_lease lease = { sizeof(pawl_lease),
+                         claimed->items[0].work_item_id,
+                         claimed->items[0].token };
     MUST(pawl_work_complete(work, &lease, (pawl_view){ NULL, 0 }, err));
     pawl_claimed_free(claimed);
     return seconds;
@@ -250,7 +254,7 @@ static void lease_all(pawl_work *work, size_t items)
 static void measure_sweep(const struct store *store, size_t items)
 {
     char name[64];
-    pawl_sweep_report report = { 0 };
+    pawl_sweep_report report = { .size = sizeof(pawl_sweep_report) };
     double start = bench_now_s();
 
     submit(store->work, "swept", items);

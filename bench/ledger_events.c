@@ -74,6 +74,7 @@ static pawl_event make_event(uint64_t number, struct texts *texts)
                        (unsigned long long)number,
                        (unsigned long long)number);
     return (pawl_event){
+        .size = sizeof(pawl_event),
         .id = { texts->id, sizeof(texts->id) - 1 },
         .run_id = pawl_view_of(runs[number / 7 % 4]),
         .turn = (int64_t)(number / 100),
@@ -104,5 +105,5 @@ void events_fill(const char *location, uint64_t count)
         const pawl_event *events = events_batch(at);
         events_check(pawl_ledger_append_many(ledger, events, EVENTS_BATCH, NULL, &error), &error);
     }
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }

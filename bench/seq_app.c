@@ -7,8 +7,12 @@
 
 pawl_app *seq_app_open(const char *path, pawl_app_trust trust)
 {
-    static const pawl_app_sequence own[] = { { "invoice", PAWL_APP_SEQ_OWN_MIN, 1 } };
-    static const pawl_app_kind kinds[] = { { "shop", 1, own, COUNT_OF(own) } };
+    static const pawl_app_sequence own[] = {
+        { sizeof(pawl_app_sequence), "invoice", PAWL_APP_SEQ_OWN_MIN, 1 }
+    };
+    static const pawl_app_kind kinds[] = {
+        { sizeof(pawl_app_kind), "shop", 1, own, COUNT_OF(own) }
+    };
     const char *slash = strrchr(path, '/');
     pawl_app_descriptor descriptor = PAWL_APP_DESCRIPTOR_INIT;
     pawl_app *app = NULL;
@@ -25,11 +29,13 @@ pawl_app *seq_app_open(const char *path, pawl_app_trust trust)
 
 static void exec(pawl_app *app, uint64_t workspace, const char *data)
 {
-    const pawl_app_create create = { .record_class = PAWL_APP_O_RECORD,
+    const pawl_app_create create = { .size = sizeof(pawl_app_create),
+                                     .record_class = PAWL_APP_O_RECORD,
                                      .raw_id = 1,
                                      .table = pawl_view_of("order"),
                                      .data = pawl_view_of(data) };
     const pawl_app_command command = {
+        .size = sizeof(pawl_app_command),
         .workspace = workspace,
         .kind = pawl_view_of("shop"),
         .creates = &create,

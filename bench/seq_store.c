@@ -11,9 +11,9 @@
 enum { BATCH_ENTRIES = 10000, SETTLE_MS = 100 };
 
 static const pawl_seq_type types[] = {
-    { SEQ_STORE_KIND, PAWL_APP_SEQ_WLOG_OFFSET, 1 },
-    { SEQ_STORE_KIND, PAWL_APP_SEQ_C_RECORD, PAWL_APP_C_ID_MIN },
-    { SEQ_STORE_KIND, PAWL_APP_SEQ_OW_RECORD, PAWL_APP_OW_ID_MIN },
+    { sizeof(pawl_seq_type), SEQ_STORE_KIND, PAWL_APP_SEQ_WLOG_OFFSET, 1 },
+    { sizeof(pawl_seq_type), SEQ_STORE_KIND, PAWL_APP_SEQ_C_RECORD, PAWL_APP_C_ID_MIN },
+    { sizeof(pawl_seq_type), SEQ_STORE_KIND, PAWL_APP_SEQ_OW_RECORD, PAWL_APP_OW_ID_MIN },
 };
 
 /* --- the directory --- */
@@ -155,6 +155,7 @@ void seq_store_fill_log(const char *path, uint64_t first, uint64_t last, uint64_
     for (uint64_t offset = first; offset <= last; offset++) {
         uint64_t round = (offset - 1) / workspaces;
         const pawl_app_record record = {
+            .size = sizeof(pawl_app_record),
             .record_class = PAWL_APP_O_RECORD,
             .raw_id = 1,
             .id = PAWL_APP_OW_ID_MIN + round,
@@ -166,6 +167,7 @@ void seq_store_fill_log(const char *path, uint64_t first, uint64_t last, uint64_
             { PAWL_APP_SEQ_OW_RECORD, record.id },
         };
         const pawl_app_event event = {
+            .size = sizeof(pawl_app_event),
             .workspace = scattered(offset - 1, workspaces),
             .plog_offset = offset,
             .wlog_offset = round + 1,
@@ -223,6 +225,6 @@ pawl_sequencer *seq_store_sequencer(struct seq_store *store, uint32_t unflushed_
     if (unflushed_max != 0) {
         options.unflushed_max = unflushed_max;
     }
-    MUST(pawl_sequencer_new(&options, &seq, err));
+    MUST(pawl_sequencer_open(&options, &seq, err));
     return seq;
 }

@@ -34,7 +34,7 @@ static void check(pawl_status status, const char *what, const pawl_error *error)
 
 static void sweep(pawl_work *work)
 {
-    pawl_sweep_report report;
+    pawl_sweep_report report = PAWL_SWEEP_REPORT_INIT;
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status = pawl_work_sweep(work, &report, &error);
 
@@ -101,6 +101,6 @@ int main(int argc, char **argv)
     do {
         sweep(work);
     } while (!settings.once && sigtimedwait(&ends, NULL, &pause) < 0);
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
     return 0;
 }

@@ -196,7 +196,7 @@ int main(int argc, char **argv)
     follow(following, kept, settings.once);
     signal(SIGINT, SIG_IGN); /* before the reader goes */
     signal(SIGTERM, SIG_IGN);
-    pawl_reader_close(following);
-    pawl_ledger_close(ledger);
+    pawl_reader_free(following);
+    pawl_ledger_close(ledger, 0, NULL);
     return 0;
 }

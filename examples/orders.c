@@ -74,17 +74,19 @@ static void make_order(struct shops *shops, uint64_t order)
     char key[32];
     const pawl_view line = pawl_view_of("{\"order\": {\"$raw\": 1}, \"piece\": \"tea\"}");
     const pawl_app_create creates[] = {
-        { PAWL_APP_C_RECORD,
+        { sizeof(pawl_app_create),
+          PAWL_APP_C_RECORD,
           1,
           0,
           pawl_view_of("order"),
           pawl_view_of("{\"invoice\": {\"$next\": \"invoice\"}}") },
-        { PAWL_APP_W_RECORD, 2, 0, pawl_view_of("line"), line },
-        { PAWL_APP_W_RECORD, 3, 0, pawl_view_of("line"), line },
+        { sizeof(pawl_app_create), PAWL_APP_W_RECORD, 2, 0, pawl_view_of("line"), line },
+        { sizeof(pawl_app_create), PAWL_APP_W_RECORD, 3, 0, pawl_view_of("line"), line },
     };
 
     snprintf(key, sizeof(key), "order-%" PRIu64, order);
-    const pawl_app_command command = { .workspace = shop_of(shops, order),
+    const pawl_app_command command = { .size = sizeof(pawl_app_command),
+                                       .workspace = shop_of(shops, order),
                                        .kind = pawl_view_of("shop"),
                                        .key = pawl_view_of(key),
                                        .creates = creates,
@@ -110,8 +112,8 @@ static void *run(void *context)
 
 static void open_app(struct shops *shops, const char *place)
 {
-    static const pawl_app_sequence invoices = { "invoice", INVOICE, 1 };
-    static const pawl_app_kind shop = { "shop", 1, &invoices, 1 };
+    static const pawl_app_sequence invoices = { sizeof(pawl_app_sequence), "invoice", INVOICE, 1 };
+    static const pawl_app_kind shop = { sizeof(pawl_app_kind), "shop", 1, &invoices, 1 };
     pawl_app_descriptor descriptor = PAWL_APP_DESCRIPTOR_INIT;
     pawl_error error = PAWL_ERROR_INIT;
 
@@ -135,7 +137,7 @@ static void open_app(struct shops *shops, const char *place)
 static void report(const struct shops *shops, double seconds)
 {
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_app_certificate proof;
+    pawl_app_certificate proof = PAWL_APP_CERTIFICATE_INIT;
     struct rusage usage;
     uint64_t shop = shop_of(shops, 1);
 
@@ -200,6 +202,6 @@ int main(int argc, char **argv)
         pthread_join(threads[i], NULL);
     }
     report(&shops, now() - start);
-    pawl_app_close(shops.app);
+    pawl_app_close(shops.app, 0, NULL);
     return 0;
 }

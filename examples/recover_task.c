@@ -72,11 +72,13 @@ static void save(pawl_work *work,
              state->iteration,
              state->sum);
     pawl_checkpoint checkpoint = {
+        .size = sizeof(pawl_checkpoint),
         .task_id = pawl_view_of(settings->task),
         .type = type,
         .snapshot_data = pawl_view_of(snapshot),
     };
-    check(pawl_checkpoint_add(work, &checkpoint, NULL, NULL, NULL, &error), "checkpoint", &error);
+    check(
+        pawl_checkpoint_add(work, &checkpoint, NULL, NULL, NULL, 0, &error), "checkpoint", &error);
 }
 
 static void continue_execution(pawl_work *work, const struct settings *settings, struct state state)
@@ -95,12 +97,13 @@ static void continue_execution(pawl_work *work, const struct settings *settings,
 
 static void recover_task(pawl_work *work, const struct settings *settings)
 {
-    pawl_task task = { .task_id = pawl_view_of(settings->task),
+    pawl_task task = { .size = sizeof(pawl_task),
+                       .task_id = pawl_view_of(settings->task),
                        .title = pawl_view_of("the sum of squares") };
     pawl_recovery *recovery = NULL;
     pawl_error error = PAWL_ERROR_INIT;
 
-    check(pawl_task_create(work, &task, NULL, &error), "task", &error); /* there already: fine */
+    check(pawl_task_create(work, &task, NULL, 0, &error), "task", &error); /* there already: fine */
     check(pawl_work_recover(work, task.task_id, &recovery, &error), "recover", &error);
     struct state state = restore(recovery->iteration_end);
     printf("goes on behind iteration %ld\n", state.iteration);
@@ -154,6 +157,6 @@ int main(int argc, char **argv)
     }
     check(pawl_work_open(settings.location, NULL, &work, &error), "open", &error);
     recover_task(work, &settings);
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
     return 0;
 }

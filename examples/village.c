@@ -157,6 +157,7 @@ __attribute__((format(printf, 4, 5))) static void add(
     vsnprintf(payload, PAYLOAD_SIZE, format, arguments);
     va_end(arguments);
     action->events[action->count++] = (pawl_event){
+        .size = sizeof(pawl_event),
         .kind = pawl_view_of(kind),
         .actor = pawl_view_of(names[who]),
         .payload = pawl_view_of(payload),
@@ -333,6 +334,6 @@ int main(int argc, char **argv)
         catch_up(ledger, &settings, &village);
     }
     show(&village, &settings);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     return 0;
 }

@@ -142,11 +142,12 @@ static pawl_status add_checkpoint(pawl_work *work,
                                   pawl_error *error)
 {
     pawl_checkpoint checkpoint = {
+        .size = sizeof(pawl_checkpoint),
         .type = type, /* its task and item are the lease's */
         .snapshot_data = pawl_view_of(snapshot),
     };
 
-    return pawl_checkpoint_add(work, &checkpoint, lease, NULL, NULL, error);
+    return pawl_checkpoint_add(work, &checkpoint, lease, NULL, NULL, 0, error);
 }
 
 /* Steps 3 to 5. */
@@ -167,7 +168,7 @@ static pawl_status process(const struct settings *settings,
     snprintf(key, sizeof(key), "work-%.*s", (int)item->work_item_id.len, item->work_item_id.data);
     if (status == PAWL_OK) {
         pawl_view input = item->input_data.len > 0 ? item->input_data : pawl_view_of("null");
-        status = pawl_request_hash(input, hash, error);
+        status = pawl_request_hash(input, hash, PAWL_REQUEST_HASH_SIZE, error);
     }
     if (status == PAWL_OK) {
         request.key = pawl_view_of(key);
@@ -209,7 +210,7 @@ static bool process_work_item(const struct settings *settings, pawl_work *work)
     }
     check(status, "claim", &error);
     const pawl_item *item = &claimed->items[0];
-    pawl_lease lease = { item->work_item_id, item->token };
+    pawl_lease lease = { sizeof(pawl_lease), item->work_item_id, item->token };
     start_heartbeat(&heartbeat, work, lease);
     status = process(settings, work, item, &lease, &error);
     if (status != PAWL_OK && status != PAWL_LEASE_LOST) {
@@ -276,6 +277,6 @@ int main(int argc, char **argv)
     check(pawl_work_open(settings.location, NULL, &work, &error), "open", &error);
     while (process_work_item(&settings, work)) {
     }
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
     return 0;
 }

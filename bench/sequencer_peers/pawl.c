@@ -62,7 +62,7 @@ static void close_sequencer(void *context)
 {
     struct client *client = context;
 
-    pawl_sequencer_free(client->seq);
+    pawl_sequencer_close(client->seq, 0, NULL);
     seq_store_close(&client->store);
     free(client);
 }

@@ -106,9 +106,7 @@ pawl_status counter_open(const char *dir, struct counter **ret_counter, pawl_err
 
 pawl_status counter_close(struct counter *counter, pawl_error *reterr)
 {
-    if (!pawl__engine_close(&counter->engine, NULL, NULL)) {
-        return pawl__fail(reterr, PAWL_TIMEOUT, "the store of the counters does not come back");
-    }
+    TRY(pawl__engine_close(&counter->engine, 0, NULL, NULL, reterr));
     pawl__engine_done(&counter->engine);
     pawl__sqlite_close(counter->writer);
     pawl__sqlite_pool_done(&counter->readers);

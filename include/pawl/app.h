@@ -4,15 +4,15 @@
  * workspace becomes one event: in the log of the partition (PLog), in the log of the workspace (WLog),
  * and in the records that it creates and updates. All of it is one atomic write.
  *
- *     pawl_app_create new = { .record_class = PAWL_APP_C_RECORD, .raw_id = 1,
+ *     pawl_app_create new = { .size = sizeof(new), .record_class = PAWL_APP_C_RECORD, .raw_id = 1,
  *                             .table = pawl_view_of("order"), .data = pawl_view_of("{\"sum\": 5}") };
- *     pawl_app_command command = { .workspace = 7, .kind = pawl_view_of("shop"),
+ *     pawl_app_command command = { .size = sizeof(command), .workspace = 7, .kind = pawl_view_of("shop"),
  *                                  .creates = &new, .create_count = 1 };
  *     pawl_app_exec(app, &command, &response, &error);       response->ids[0].id is the real id
  *
  * Threads: any function from any thread; close and free when nobody is in a call. Commands of a
- * partition queue, and one fsync serves all that wait. Visitors and answers may call everything but
- * pawl_app_close, and answers nothing that waits for a command: that is WRONG_THREAD.
+ * partition queue, and one fsync serves all that wait. Visitors may call everything but pawl_app_close, a `done`
+ * (pawl.h, Async) also nothing that waits for a command: that is WRONG_THREAD.
  *
  * A NULL where something is needed, or a view with a length but no data, is INVALID, and the message names
  * it. WRONG_THREAD, UNKNOWN_KIND and UNKNOWN_SEQUENCE are details (PAWL_DETAIL_...) of INVALID; EXHAUSTED is one of
@@ -64,17 +64,29 @@ typedef enum pawl_app_trust { PAWL_APP_TRUST_0, PAWL_APP_TRUST_1, PAWL_APP_TRUST
 
 /* A sequence of the application's own: an id has the same name and initial value in every kind. */
 typedef struct pawl_app_sequence {
+    size_t size;
     const char *name; /* none of those that every kind has: see pawl_app_sequence_name */
     uint16_t id;      /* PAWL_APP_SEQ_OWN_MIN or above */
     uint64_t initial; /* 1 .. PAWL_APP_C_ID_MAX */
 } pawl_app_sequence;
 
+#define PAWL_APP_SEQUENCE_INIT                \
+    {                                         \
+        sizeof(pawl_app_sequence), NULL, 0, 1 \
+    }
+
 typedef struct pawl_app_kind {
+    size_t size;
     const char *name;
     uint16_t id;
     const pawl_app_sequence *sequences;
     size_t sequence_count;
 } pawl_app_kind;
+
+#define PAWL_APP_KIND_INIT                      \
+    {                                           \
+        sizeof(pawl_app_kind), NULL, 0, NULL, 0 \
+    }
 
 /* What an application is. It is stored when it is created, and does not change afterwards. */
 typedef struct pawl_app_descriptor {
@@ -106,6 +118,7 @@ PAWL_API const char *pawl_app_class_word(pawl_app_class record_class);
  * the same command creates as N, and {"$next": "NAME"} for the next number of a sequence of the
  * application's own. */
 typedef struct pawl_app_create {
+    size_t size;
     pawl_app_class record_class;
     uint64_t raw_id;    /* 1 .. PAWL_APP_RAW_ID_MAX; a singleton may have 0: nobody refers to it */
     uint64_t singleton; /* the id of a singleton; else 0 */
@@ -113,13 +126,31 @@ typedef struct pawl_app_create {
     pawl_view data;
 } pawl_app_create;
 
+#define PAWL_APP_CREATE_INIT                                           \
+    {                                                                  \
+        sizeof(pawl_app_create), PAWL_APP_C_RECORD, 0, 0, { NULL, 0 }, \
+        {                                                              \
+            NULL, 0                                                    \
+        }                                                              \
+    }
+
 /* A record to update: its data is replaced. The same two forms may stand in it. */
 typedef struct pawl_app_update {
+    size_t size;
     uint64_t id;
     pawl_view data;
 } pawl_app_update;
 
+#define PAWL_APP_UPDATE_INIT        \
+    {                               \
+        sizeof(pawl_app_update), 0, \
+        {                           \
+            NULL, 0                 \
+        }                           \
+    }
+
 typedef struct pawl_app_command {
+    size_t size;
     uint64_t workspace; /* 1 .. PAWL_APP_WORKSPACE_MAX */
     pawl_view kind;     /* the name */
     pawl_view key;      /* idempotency key in UTF-8, unique in the workspace; empty: none */
@@ -128,6 +159,11 @@ typedef struct pawl_app_command {
     const pawl_app_update *updates;
     size_t update_count;
 } pawl_app_command;
+
+#define PAWL_APP_COMMAND_INIT                                                   \
+    {                                                                           \
+        sizeof(pawl_app_command), 0, { NULL, 0 }, { NULL, 0 }, NULL, 0, NULL, 0 \
+    }
 
 typedef struct pawl_app_id {
     uint64_t raw;
@@ -140,6 +176,7 @@ typedef struct pawl_app_number {
 } pawl_app_number;
 
 typedef struct pawl_app_response {
+    size_t size;
     uint16_t partition;
     uint64_t plog_offset;
     uint64_t wlog_offset;
@@ -152,6 +189,7 @@ typedef struct pawl_app_response {
 
 /* A record as it is stored or as an event has it. Views live until the visitor returns. */
 typedef struct pawl_app_record {
+    size_t size;
     pawl_app_class record_class;
     bool update;     /* in an event: it was there before */
     uint64_t raw_id; /* in an event; 0: it had none */
@@ -161,6 +199,7 @@ typedef struct pawl_app_record {
 } pawl_app_record;
 
 typedef struct pawl_app_event {
+    size_t size;
     uint64_t workspace;
     uint64_t plog_offset;
     uint64_t wlog_offset;
@@ -212,15 +251,15 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_check_name(const char *name, pawl_er
 
 /* The names of the applications at a place, in order: the directories in a directory (one that is not
  * there has none; whether there is an application in each of them, opening it tells), or those of the
- * database postgres://USER@HOST/DB. Anything but PAWL_OK from the visitor ends it and is returned. */
-typedef pawl_status (*pawl_app_name_visitor)(void *context, const char *name, pawl_error *reterr);
+ * database postgres://USER@HOST/DB. */
+typedef bool (*pawl_app_name_visit)(void *context, const char *name);
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_list(const char *place,
-                                                 pawl_app_name_visitor visitor,
+                                                 pawl_app_name_visit visit,
                                                  void *context,
                                                  pawl_error *reterr);
 
 /* Where an application of a place is, as pawl_app_open takes it: a directory in the directory, or the URL
- * with ?app=NAME. INVALID: the name is none. malloc'ed. */
+ * with ?app=NAME. INVALID: the name is none. For pawl_free. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_locate(const char *place,
                                                    const char *name,
                                                    char **ret_location,
@@ -259,43 +298,33 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_open_json(const char *location,
                                                       pawl_app **ret_app,
                                                       pawl_error *reterr);
 
-/* The descriptor as JSON, in the form of above. malloc'ed. */
+/* The descriptor as JSON, in the form of above, for pawl_free. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_descriptor_to_json(const pawl_app *app,
                                                                char **ret_json,
                                                                size_t *ret_len,
                                                                pawl_error *reterr);
 
 /* What pawl_app_open_json would make of a descriptor, in the form of pawl_app_descriptor_to_json: equal ones
- * give equal bytes. Nothing is opened. INVALID names what is wrong. malloc'ed. */
+ * give equal bytes. Nothing is opened. INVALID names what is wrong. For pawl_free. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_descriptor_normalize(pawl_view descriptor,
                                                                  char **ret_json,
                                                                  size_t *ret_len,
                                                                  pawl_error *reterr);
 
 /* Commands that wait are answered first; then the numbers are stored, and a store in a directory is flushed,
- * so that the next open reads no log. It takes close_ms_max at the most, and a second to give up a flush,
- * however many partitions there are: when the store does not come back until then, what uses it stays, and
- * the application can be opened again only by another process, once this one has ended. Called from within
- * a visitor or an answer it does nothing. NULL is fine. */
-PAWL_API void pawl_app_close(pawl_app *app);
-
-/* The same in another time than close_ms_max. TIMEOUT: the store did not come back. WRONG_THREAD: from within
- * a visitor or an answer of this application, which stays open. */
-PAWL_API PAWL_MUST_USE pawl_status pawl_app_close_within(pawl_app *app,
-                                                         uint32_t timeout_ms,
-                                                         pawl_error *reterr);
+ * so that the next open reads no log. It takes `timeout_ms` (0: close_ms_max) at the most, and a second to give up
+ * a flush, however many partitions there are. After TIMEOUT the application can be opened again only by another
+ * process, once this one has ended. See Closing in pawl.h. */
+PAWL_API pawl_status pawl_app_close(pawl_app *app, uint32_t timeout_ms, pawl_error *reterr);
 
 /* Lives as long as the application. */
 PAWL_API const pawl_app_descriptor *pawl_app_get_descriptor(const pawl_app *app);
 /* "wlog_offset", "c_record", "ow_record", or the name of one of the application's own; "": unknown. */
 PAWL_API const char *pawl_app_sequence_name(const pawl_app *app, uint16_t sequence);
-/* The sequences that the application has, each id once: those of every kind, then its own. Anything but PAWL_OK from the
- * visitor ends it and is returned. */
-typedef pawl_status (*pawl_app_sequence_visitor)(void *context,
-                                                 uint16_t sequence,
-                                                 pawl_error *reterr);
+/* The sequences that the application has, each id once: those of every kind, then its own. */
+typedef bool (*pawl_app_sequence_visit)(void *context, const pawl_app_sequence *sequence);
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_visit_sequences(const pawl_app *app,
-                                                            pawl_app_sequence_visitor visitor,
+                                                            pawl_app_sequence_visit visit,
                                                             void *context,
                                                             pawl_error *reterr);
 PAWL_API uint16_t pawl_app_partition_of(const pawl_app *app, uint64_t workspace);
@@ -343,7 +372,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_get_metrics(pawl_app *app,
  * CORRUPT           the log, a record or a key cannot be read; UNSUPPORTED: it is of a newer version
  * CLOSED, NOMEM     the application is being closed; there is no memory for it
  * DENIED            the application was opened for reading
- * WRONG_THREAD      from within an answer: use pawl_app_submit
+ * WRONG_THREAD      from within a `done`: use pawl_app_exec_async
  * LEASE_LOST        on PostgreSQL, after all connections were lost: another process has the application
  *                   now, and this handle is good for nothing but to be closed
  *
@@ -354,23 +383,22 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_exec(pawl_app *app,
                                                  pawl_error *reterr);
 PAWL_API void pawl_app_response_free(pawl_app_response *response);
 
-/* What became of a command. The response is the receiver's, to be freed, and NULL unless error->status is
- * PAWL_OK. It runs on an internal thread: return quickly, never block. It may submit commands. */
-typedef void (*pawl_app_answer)(void *context,
-                                pawl_app_response *response,
-                                const pawl_error *error);
+/* What became of a command. The response is the receiver's, to be freed. */
+typedef void (*pawl_app_exec_done)(void *context,
+                                   pawl_app_response *response,
+                                   const pawl_error *outcome);
 
-/* Executes a command without waiting for it. PAWL_OK: `answer` is called exactly once, with what
- * pawl_app_exec would return; pawl_app_close waits for that. Anything else is wrong in the command, DENIED
- * because the application was opened for reading, or BUSY: too many wait, and it is not called.
+/* pawl_app_exec without waiting for it, in the form of all asynchronous calls (pawl.h). Refused, and `done` not
+ * called: something is wrong in the command, DENIED because the application was opened for reading, or BUSY, too many
+ * wait.
  *
- * Commands that one thread submits to one partition are executed in this order, those that are answered
+ * Commands that one thread gives to one partition are executed in this order, those that are answered
  * BUSY left out: with options.busy_ms_max there are none of them but where nothing works any more. */
-PAWL_API PAWL_MUST_USE pawl_status pawl_app_submit(pawl_app *app,
-                                                   const pawl_app_command *command,
-                                                   pawl_app_answer answer,
-                                                   void *context,
-                                                   pawl_error *reterr);
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_exec_async(pawl_app *app,
+                                                       const pawl_app_command *command,
+                                                       pawl_app_exec_done done,
+                                                       void *context,
+                                                       pawl_error *reterr);
 
 /* The same with command and response as JSON:
  *
@@ -383,7 +411,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_submit(pawl_app *app,
  *      "ids": {"1": 1099511627776}, "numbers": [{"sequence": "invoice", "number": 1000}]}
  *
  * Classes are c, o, w and singleton; key, creates and updates may be left out. `workspace` not 0 is for
- * commands that leave theirs out. *ret_json is malloc'ed and ends in a NUL. */
+ * commands that leave theirs out. *ret_json ends in a NUL; pawl_free ends it. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_exec_json(pawl_app *app,
                                                       uint64_t workspace,
                                                       pawl_view command,
@@ -391,29 +419,22 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_exec_json(pawl_app *app,
                                                       size_t *ret_len,
                                                       pawl_error *reterr);
 
-/* pawl_app_submit of a command as JSON, and a response as JSON, malloc'ed. */
-PAWL_API PAWL_MUST_USE pawl_status pawl_app_submit_json(pawl_app *app,
-                                                        uint64_t workspace,
-                                                        pawl_view command,
-                                                        pawl_app_answer answer,
-                                                        void *context,
-                                                        pawl_error *reterr);
-/* The same with a key beside the command: it is the command's when that has none; INVALID: it has
- * another one. */
-PAWL_API PAWL_MUST_USE pawl_status pawl_app_submit_json_with_key(pawl_app *app,
-                                                                 uint64_t workspace,
-                                                                 pawl_view key,
-                                                                 pawl_view command,
-                                                                 pawl_app_answer answer,
-                                                                 void *context,
-                                                                 pawl_error *reterr);
+/* pawl_app_exec_async of a command as JSON. A `key` beside the command (empty: none) is the command's when that has
+ * none; INVALID: it has another one. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_exec_json_async(pawl_app *app,
+                                                            uint64_t workspace,
+                                                            pawl_view key,
+                                                            pawl_view command,
+                                                            pawl_app_exec_done done,
+                                                            void *context,
+                                                            pawl_error *reterr);
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_response_to_json(const pawl_app *app,
                                                              const pawl_app_response *response,
                                                              char **ret_json,
                                                              size_t *ret_len,
                                                              pawl_error *reterr);
 
-/* A record and an event as JSON, on one line. malloc'ed. */
+/* A record and an event as JSON, on one line, for pawl_free. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_record_to_json(const pawl_app_record *record,
                                                            char **ret_json,
                                                            size_t *ret_len,
@@ -424,20 +445,15 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_event_to_json(const pawl_app *app,
                                                           size_t *ret_len,
                                                           pawl_error *reterr);
 
-/* Reading. Visitors are called in order; anything but PAWL_OK from one ends the walk and is returned.
- * A `limit` of 0 is none. */
-typedef pawl_status (*pawl_app_record_visitor)(void *context,
-                                               const pawl_app_record *record,
-                                               pawl_error *reterr);
-typedef pawl_status (*pawl_app_event_visitor)(void *context,
-                                              const pawl_app_event *event,
-                                              pawl_error *reterr);
+/* Reading. Visitors and pages are those of pawl.h. */
+typedef bool (*pawl_app_record_visit)(void *context, const pawl_app_record *record);
+typedef bool (*pawl_app_event_visit)(void *context, const pawl_app_event *event);
 
 /* One record of any class. NOT_FOUND; INVALID: the id is in none of the ranges of records. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_read_record(pawl_app *app,
                                                         uint64_t workspace,
                                                         uint64_t id,
-                                                        pawl_app_record_visitor visitor,
+                                                        pawl_app_record_visit visit,
                                                         void *context,
                                                         pawl_error *reterr);
 
@@ -446,7 +462,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_read_c_records(pawl_app *app,
                                                            uint64_t workspace,
                                                            uint64_t from,
                                                            uint64_t limit,
-                                                           pawl_app_record_visitor visitor,
+                                                           pawl_app_record_visit visit,
                                                            void *context,
                                                            pawl_error *reterr);
 
@@ -455,14 +471,14 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_read_wlog(pawl_app *app,
                                                       uint64_t workspace,
                                                       uint64_t from,
                                                       uint64_t limit,
-                                                      pawl_app_event_visitor visitor,
+                                                      pawl_app_event_visit visit,
                                                       void *context,
                                                       pawl_error *reterr);
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_read_plog(pawl_app *app,
                                                       uint16_t partition,
                                                       uint64_t from,
                                                       uint64_t limit,
-                                                      pawl_app_event_visitor visitor,
+                                                      pawl_app_event_visit visit,
                                                       void *context,
                                                       pawl_error *reterr);
 
@@ -494,6 +510,7 @@ typedef enum pawl_app_fault {
 PAWL_API const char *pawl_app_fault_word(pawl_app_fault fault);
 
 typedef struct pawl_app_finding {
+    size_t size;
     uint16_t sequence;
     pawl_app_fault fault;
     uint64_t first;
@@ -501,9 +518,10 @@ typedef struct pawl_app_finding {
     uint64_t plog_offset; /* 0: of no event */
 } pawl_app_finding;
 
-typedef void (*pawl_app_finding_visitor)(void *context, const pawl_app_finding *finding);
+typedef bool (*pawl_app_finding_visit)(void *context, const pawl_app_finding *finding);
 
 typedef struct pawl_app_certificate {
+    size_t size;
     uint64_t initial;
     uint64_t last;     /* the highest that was used; 0: none was */
     uint64_t used;     /* how many numbers */
@@ -511,14 +529,19 @@ typedef struct pawl_app_certificate {
     uint64_t events;   /* of the partition's log that were read */
 } pawl_app_certificate;
 
+#define PAWL_APP_CERTIFICATE_INIT                   \
+    {                                               \
+        sizeof(pawl_app_certificate), 0, 0, 0, 0, 0 \
+    }
+
 /* Proves from the log that each number from the initial value to the last was used once. CORRUPT:
- * it was not so, or what is stored does not fit it, and `visitor` (or NULL) was told of each finding; the certificate is filled in this
+ * it was not so, or what is stored does not fit it, and `visit` (or NULL) was told of each finding; the certificate is filled in this
  * case too. CORRUPT without a finding: the log itself cannot be read. UNKNOWN_SEQUENCE. Reads the
  * whole log of the partition. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_verify_sequence(pawl_app *app,
                                                             uint64_t workspace,
                                                             uint16_t sequence,
-                                                            pawl_app_finding_visitor visitor,
+                                                            pawl_app_finding_visit visit,
                                                             void *context,
                                                             pawl_app_certificate *ret_certificate,
                                                             pawl_error *reterr);
@@ -527,7 +550,7 @@ PAWL_API PAWL_MUST_USE pawl_status
 pawl_app_verify_sequence_watched(pawl_app *app,
                                  uint64_t workspace,
                                  uint16_t sequence,
-                                 pawl_app_finding_visitor visitor,
+                                 pawl_app_finding_visit visit,
                                  void *context,
                                  const pawl_app_watch *watch,
                                  pawl_app_certificate *ret_certificate,
@@ -551,18 +574,31 @@ typedef enum pawl_app_part {
  * "descriptor"; "unknown". */
 PAWL_API const char *pawl_app_part_word(pawl_app_part part);
 
-/* One thing that is wrong, as a sentence; borrowed for the call. */
-typedef void (*pawl_app_wrong_visitor)(void *context, pawl_app_part part, const char *what);
+/* One thing that is wrong. */
+typedef struct pawl_app_damage {
+    size_t size;
+    pawl_app_part part;
+    const char *what; /* as a sentence */
+} pawl_app_damage;
+
+/* After false no more damage is shown; it is counted all the same. */
+typedef bool (*pawl_app_damage_visit)(void *context, const pawl_app_damage *damage);
 
 typedef struct pawl_app_report {
+    size_t size;
     uint64_t entries[PAWL_APP_PARTS]; /* that were read */
     uint64_t wrong[PAWL_APP_PARTS];   /* how many things are */
     uint64_t unaccounted; /* events in WLogs that no PLog has, as after a cut of the PLog */
     bool anchor_missing;  /* there are events, and nothing says how long the logs were: no fault */
 } pawl_app_report;
 
+#define PAWL_APP_REPORT_INIT                            \
+    {                                                   \
+        sizeof(pawl_app_report), { 0 }, { 0 }, 0, false \
+    }
+
 /* Compares descriptor, logs, records, numbers, keys, offsets and anchor with each other: of a workspace, or of all
- * (`workspace` 0). PAWL_OK: nothing is wrong. CORRUPT: something is; `visitor` (or NULL) was told of each, and the
+ * (`workspace` 0). PAWL_OK: nothing is wrong. CORRUPT: something is; `visit` (or NULL) was told of each, and the
  * report is filled in. Anything else: it could not be checked.
  *
  * Each family is read once, in order, and the logs a second time when something is wrong. When more than 200,000
@@ -572,14 +608,14 @@ typedef struct pawl_app_report {
  * are both, it is BUSY, and what the visitor was told does not count. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_verify(pawl_app *app,
                                                    uint64_t workspace,
-                                                   pawl_app_wrong_visitor visitor,
+                                                   pawl_app_damage_visit visit,
                                                    void *context,
                                                    pawl_app_report *ret_report,
                                                    pawl_error *reterr);
 /* The same, watched. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_verify_watched(pawl_app *app,
                                                            uint64_t workspace,
-                                                           pawl_app_wrong_visitor visitor,
+                                                           pawl_app_damage_visit visit,
                                                            void *context,
                                                            const pawl_app_watch *watch,
                                                            pawl_app_report *ret_report,

@@ -59,6 +59,7 @@ typedef struct pawl_ledger_options {
  * To append: id, run_id, turn, kind, actor, payload; created_at_us 0 means now, schema_version 0
  * means 1, offset and hash are ignored. Kinds that begin with "pawl." are the ledger's own. */
 typedef struct pawl_event {
+    size_t size;
     uint64_t offset;
     pawl_view id;           /* 1 to 200 bytes */
     pawl_view run_id;       /* 1 to 200 bytes */
@@ -71,11 +72,26 @@ typedef struct pawl_event {
     uint8_t hash[PAWL_LEDGER_HASH_BYTES];
 } pawl_event;
 
+#define PAWL_EVENT_INIT                                                                            \
+    {                                                                                              \
+        sizeof(pawl_event), 0, { NULL, 0 }, { NULL, 0 }, 0, { NULL, 0 }, { NULL, 0 }, { NULL, 0 }, \
+            0, 0,                                                                                  \
+        {                                                                                          \
+            0                                                                                      \
+        }                                                                                          \
+    }
+
 typedef struct pawl_append_result {
+    size_t size;
     uint64_t offset;     /* the event's first offset */
     bool duplicate;      /* it was there already, with the same content */
     char derived_id[40]; /* the id that a turn gave it; empty when the caller brought one */
 } pawl_append_result;
+
+#define PAWL_APPEND_RESULT_INIT                  \
+    {                                            \
+        sizeof(pawl_append_result), 0, false, "" \
+    }
 
 /* Opens the ledger at `location`, creating or migrating it unless the options say otherwise. NULL
  * takes DATABASE_URL from the environment. `options` may be NULL.
@@ -88,10 +104,11 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_open(const char *location,
                                                     pawl_ledger **ret_ledger,
                                                     pawl_error *reterr);
 
-/* Ends the ledger in bounded time: 10 seconds when the store hangs. Appends under way finish or fail
- * first; no call may start once this one has. From inside a callback of this ledger it does nothing:
- * close it afterwards. NULL is fine. */
-PAWL_API void pawl_ledger_close(pawl_ledger *ledger);
+/* Ends the ledger in bounded time: `timeout_ms`, or 10 seconds (0), when the store hangs. Appends under way
+ * finish or fail first; no call may start once this one has. See Closing in pawl.h. */
+PAWL_API pawl_status pawl_ledger_close(pawl_ledger *ledger,
+                                       uint32_t timeout_ms,
+                                       pawl_error *reterr);
 
 /* For a store that does not answer: every call under way and every later one ends with CANCELLED, now
  * and for ever, within about two seconds, whatever the store does; only pawl_ledger_close is left. What
@@ -175,7 +192,7 @@ typedef struct pawl_reader_options {
     }
 
 /* A reader walks events in offset order, in pages, with memory that does not grow. It belongs to
- * one thread and must be closed before its ledger. It holds no lock between calls. Where an event is
+ * one thread and must be freed before its ledger is closed. It holds no lock between calls. Where an event is
  * missing from the log it is CORRUPT, and names the offset.
  *
  * It shows every event, those of the ledger's own kinds, of open and of abandoned turns too. With
@@ -211,8 +228,8 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_reader_wait(pawl_reader *reader,
  * call pawl_reader_next until NOT_FOUND.
  *
  * One thread of the ledger tells all readers: wake another thread and return. Inside `notify` call nothing of
- * this reader; pawl_ledger_close does nothing there. A second call replaces `notify`, NULL ends it. Once this or
- * pawl_reader_close has returned, the former `notify` does not run any more. */
+ * this reader; pawl_ledger_close is INVALID there (WRONG_THREAD). A second call replaces `notify`, NULL ends it. Once
+ * this or pawl_reader_free has returned, the former `notify` does not run any more. */
 typedef void (*pawl_reader_notify)(void *context);
 PAWL_API PAWL_MUST_USE pawl_status pawl_reader_on_events(pawl_reader *reader,
                                                          pawl_reader_notify notify,
@@ -227,7 +244,7 @@ PAWL_API void pawl_reader_cancel(pawl_reader *reader);
  */
 PAWL_API uint64_t pawl_reader_position(const pawl_reader *reader);
 
-PAWL_API void pawl_reader_close(pawl_reader *reader);
+PAWL_API void pawl_reader_free(pawl_reader *reader);
 
 /* 0 for an empty ledger. For display: a follower keeps pawl_reader_position, never this. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_latest_offset(pawl_ledger *ledger,
@@ -252,7 +269,13 @@ typedef enum pawl_count_by {
     PAWL_COUNT_BY_ACTOR
 } pawl_count_by;
 
-typedef bool (*pawl_count_visit)(void *context, pawl_view name, uint64_t count);
+typedef struct pawl_count {
+    size_t size;
+    pawl_view name;
+    uint64_t count;
+} pawl_count;
+
+typedef bool (*pawl_count_visit)(void *context, const pawl_count *count);
 
 /* Calls `visit` for each name in order of its bytes until it returns false. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_counts(pawl_ledger *ledger,
@@ -323,6 +346,7 @@ typedef enum pawl_turn_state {
 } pawl_turn_state;
 
 typedef struct pawl_turn_info {
+    size_t size;
     pawl_view run_id;
     int64_t turn;
     uint32_t attempt;
@@ -385,7 +409,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_fold(pawl_ledger *ledger,
 
 /* How its appends are committed, as metrics in the text format of Prometheus: pawl_commit_batches_total,
  * pawl_commit_calls_total and pawl_commit_waiting, with store="ledger"; all 0 when it was opened to read.
- * *ret_text is from malloc, NUL-terminated, for the caller to free(). `ret_len` may be NULL. */
+ * *ret_text is NUL-terminated, for pawl_free. `ret_len` may be NULL. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_get_metrics(pawl_ledger *ledger,
                                                            char **ret_text,
                                                            size_t *ret_len,
@@ -419,11 +443,17 @@ typedef struct pawl_verify_options {
     }
 
 typedef struct pawl_verify_report {
+    size_t size;
     pawl_ledger_head verified; /* everything up to here is what was appended; resume from it */
     uint64_t first_bad_offset; /* 0: none */
     char what[160];            /* what is wrong there; empty: nothing */
     bool anchor_missing;       /* a tail that was cut off would not have shown */
 } pawl_verify_report;
+
+#define PAWL_VERIFY_REPORT_INIT                                \
+    {                                                          \
+        sizeof(pawl_verify_report), { 0, { 0 } }, 0, "", false \
+    }
 
 /* Walks the chain, the turns and the anchor, and compares the schema. CORRUPT: the report (filled
  * then, too) names the first offset that was changed, removed, inserted, reordered or cut off; 0 when
@@ -461,6 +491,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_snapshot_schedule(pawl_ledger *le
                                                                  pawl_error *reterr);
 
 typedef struct pawl_snapshot_info {
+    size_t size;
     const char *path;
     uint64_t offset;     /* what its name says */
     int64_t taken_at_us; /* when the file was written last */
@@ -503,6 +534,7 @@ typedef struct pawl_restore_options {
     }
 
 typedef struct pawl_restored {
+    size_t size;
     char path[PAWL_LEDGER_PATH_SIZE];        /* the new ledger */
     char snapshot[PAWL_LEDGER_PATH_SIZE];    /* what it was made from */
     char passed_over[PAWL_LEDGER_PATH_SIZE]; /* with accept_older: the newest snapshot of the
@@ -512,6 +544,11 @@ typedef struct pawl_restored {
         lost; /* with accept_older: so many events after `head` are known to have been there, by
                       the tail's anchor or the name of the snapshot that was passed over */
 } pawl_restored;
+
+#define PAWL_RESTORED_INIT                                 \
+    {                                                      \
+        sizeof(pawl_restored), "", "", "", { 0, { 0 } }, 0 \
+    }
 
 /* Copies a snapshot into a new ledger file, never writing into the snapshot, and appends the tail.
  * The result is verified. `options` and `ret_restored` may be NULL.
@@ -531,6 +568,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_snapshot_restore(const char *snapshot,
                                                          pawl_error *reterr);
 
 typedef struct pawl_proof {
+    size_t size;
     char snapshot[512]; /* the newest one, which was restored */
     uint64_t snapshot_offset;
     uint64_t replayed;     /* events of the tail that were appended to it */
@@ -538,6 +576,11 @@ typedef struct pawl_proof {
     int64_t proven_at_us;
     int64_t snapshot_taken_at_us;
 } pawl_proof;
+
+#define PAWL_PROOF_INIT                                  \
+    {                                                    \
+        sizeof(pawl_proof), "", 0, 0, { 0, { 0 } }, 0, 0 \
+    }
 
 /* Proves that the newest snapshot of `directory` restores: into a scratch file, tail replayed, head
  * compared with the ledger's. CORRUPT when it does not match, or is damaged. The time of the last
@@ -609,7 +652,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_event_from_json(pawl_view json,
                                                         pawl_error *reterr);
 
 /* Writes an event as such an object, without line breaks, so that reading it gives the same event
- * back. It is malloc'ed and ends with a NUL: free() it. `ret_len` may be NULL. A payload that is not
+ * back. It ends with a NUL and is ended with pawl_free. `ret_len` may be NULL. A payload that is not
  * JSON is CORRUPT when the event has an offset, so was stored, and INVALID otherwise. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_event_to_json(const pawl_event *event,
                                                       char **ret_json,
@@ -635,9 +678,15 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_export(pawl_ledger *ledger,
                                                       pawl_error *reterr);
 
 typedef struct pawl_import_report {
+    size_t size;
     uint64_t appended;
     uint64_t duplicates; /* were there already, with the same content */
 } pawl_import_report;
+
+#define PAWL_IMPORT_REPORT_INIT          \
+    {                                    \
+        sizeof(pawl_import_report), 0, 0 \
+    }
 
 /* Appends the events of a file ("-": JSONL from standard input) in batches, turns included. What is
  * there already is a duplicate, so importing again after a failure goes on where it stopped. An

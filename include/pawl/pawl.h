@@ -8,6 +8,29 @@
  *   Ownership   A pawl_view is borrowed for the call. What a function hands out through `ret_`
  *               belongs to the caller, who ends it with the type's _close or _free. Texts and JSON
  *               (char **ret_...) end with a NUL and are ended with pawl_free. All of these take NULL.
+ *   Growth      A struct begins with `size`, and only ever grows at its end. Whoever makes it sets the
+ *               size: a caller with the type's _INIT (0 is INVALID, PAWL_DETAIL_STRUCT_SIZE), the
+ *               library for what it hands out. A member beyond `size` is not there. The library takes
+ *               the default for one that a caller's struct lacks, and fills in no more than a caller
+ *               has room for: it sets `size` of a `ret_` struct to what it has filled in.
+ *               In an array all elements have the size of the first one. Of a `ret_` array only the
+ *               first needs it set. PAWL_AT(type, array, i) is element i of an array that the library
+ *               handed out, whatever version it is of; with array[i] a program must be compiled again
+ *               for a new minor version.
+ *               Complete, and without a size: pawl_view, pawl_error (it has a reserve),
+ *               pawl_log_field, pawl_ledger_head, pawl_recalled, pawl_work_position, pawl_seq_value,
+ *               pawl_app_id and pawl_app_number.
+ *   Closing     pawl_X_close(x, timeout_ms, reterr) ends a handle that has threads or a store, in
+ *               bounded time; 0 is the handle's own bound. PAWL_OK: it is gone. TIMEOUT: the store
+ *               hangs; the handle is gone for the caller, and what still uses the store stays behind.
+ *               PAWL_DETAIL_WRONG_THREAD, from inside a callback of the handle: it stays open.
+ *               Everything else has a _free, which cannot fail. All of them take NULL.
+ *   Visitors    bool (*pawl_T_visit)(void *context, const T *): called in order on the thread of the
+ *               call, until it returns false, which is no error. What it gets is borrowed for the
+ *               call. It may call anything except close on the same handle.
+ *   Pages       A long list takes `from`, the first key to visit (0 or empty: the beginning), and
+ *               `limit`, the most to visit (0: all). `from` of the next page is the key after the
+ *               last one that was visited.
  *   Durability  PAWL_OK from a call that writes means: on disk, survives a power cut. A weaker
  *               mode exists only where its header names it.
  *   Threads     Any function may be called from any thread unless its header says otherwise.
@@ -46,6 +69,10 @@ extern "C" {
 #define PAWL_API
 #define PAWL_MUST_USE
 #endif
+
+/* Element i of an array of structs that begin with their size. See Growth. */
+#define PAWL_AT(type, array, i) \
+    ((const type *)(const void *)((const char *)(array) + (size_t)(i) * (array)->size))
 
 /* The version of these headers. Until 1.0 a minor version may change anything: CHANGELOG.md says what a
  * program must change. The shared library is named for major and minor version. */

@@ -34,10 +34,16 @@ extern "C" {
 
 /* A sequence that workspaces of a kind have, and its first number. */
 typedef struct pawl_seq_type {
+    size_t size;
     uint16_t kind;
     uint16_t sequence;
     uint64_t initial; /* at least 1 */
 } pawl_seq_type;
+
+#define PAWL_SEQ_TYPE_INIT             \
+    {                                  \
+        sizeof(pawl_seq_type), 0, 0, 1 \
+    }
 
 /* The last number given out. */
 typedef struct pawl_seq_value {
@@ -54,6 +60,7 @@ typedef pawl_status (*pawl_seq_batcher)(
 /* Where numbers and the log are. What a call returns counts, whether or not it fills `reterr`. `read_numbers` is called on the thread of the transaction, the
  * others on threads of the sequencer, all three at the same time. */
 typedef struct pawl_seq_storage {
+    size_t size;
     void *context; /* outlives the sequencer; after a close that timed out, for ever */
 
     /* The last number of each sequence, 0 where none is stored. Until the monotonic deadline; a read
@@ -85,6 +92,11 @@ typedef struct pawl_seq_storage {
                              pawl_error *reterr);
 } pawl_seq_storage;
 
+#define PAWL_SEQ_STORAGE_INIT                                  \
+    {                                                          \
+        sizeof(pawl_seq_storage), NULL, NULL, NULL, NULL, NULL \
+    }
+
 typedef struct pawl_sequencer_options {
     size_t size;                /* PAWL_SEQUENCER_OPTIONS_INIT sets it */
     const pawl_seq_type *types; /* copied; the only sequences that it knows */
@@ -108,9 +120,9 @@ typedef struct pawl_sequencer pawl_sequencer;
 
 /* INVALID names the option: an initial value of 0, a sequence given twice for a kind, a cache or a
  * limit of 0, a cache over 2^28, no types, no storage or one without all of its calls. Starts to actualize in the background. */
-PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_new(const pawl_sequencer_options *options,
-                                                      pawl_sequencer **ret_sequencer,
-                                                      pawl_error *reterr);
+PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_open(const pawl_sequencer_options *options,
+                                                       pawl_sequencer **ret_sequencer,
+                                                       pawl_error *reterr);
 
 /* Opens a transaction for a workspace (not 0) and says at which offset its event belongs.
  *
@@ -121,7 +133,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_new(const pawl_sequencer_optio
  * LEASE_LOST        the log belongs to somebody else now
  * UNKNOWN_KIND      no sequence was defined for it; INVALID: workspace 0
  * EXHAUSTED         the last offset is used
- * CLOSED            after pawl_sequencer_close
+ * CLOSED            after pawl_sequencer_stop
  *
  * An error leaves no transaction open that was not. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_start(pawl_sequencer *sequencer,
@@ -167,6 +179,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_actualize(pawl_sequencer *sequ
                                                             pawl_error *reterr);
 
 typedef struct pawl_sequencer_status {
+    size_t size;
     uint64_t next_offset;   /* 0: not known yet */
     uint64_t stored_offset; /* as of the last successful write or read */
     uint64_t unflushed;     /* numbers that wait to be written */
@@ -180,26 +193,35 @@ typedef struct pawl_sequencer_status {
         last_error; /* of a read or write behind the caller; PAWL_OK: the last one went well */
 } pawl_sequencer_status;
 
+#define PAWL_SEQUENCER_STATUS_INIT                                                    \
+    {                                                                                 \
+        sizeof(pawl_sequencer_status), 0, 0, 0, false, 0, 0, 0, 0, 0, PAWL_ERROR_INIT \
+    }
+
 /* From any thread. */
-PAWL_API void pawl_sequencer_get_status(pawl_sequencer *sequencer,
-                                        pawl_sequencer_status *ret_status);
+PAWL_API pawl_status pawl_sequencer_get_status(pawl_sequencer *sequencer,
+                                               pawl_sequencer_status *ret_status,
+                                               pawl_error *reterr);
 
 /* Waits until no actualization is under way. TIMEOUT; CLOSED; CORRUPT as in start. From any thread. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_wait(pawl_sequencer *sequencer,
                                                        uint32_t timeout_ms,
                                                        pawl_error *reterr);
 
-/* Ends the work behind the caller. What was not written is not lost: it is in the log. Every later
- * call is CLOSED; a transaction that is open counts for nothing. What waits to be written is written once
- * more, unless the last write failed. TIMEOUT: the storage did not come back within close_ms_max.
- * WRONG_THREAD: called by the storage. From any other thread; a second time is fine. */
-PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_close(pawl_sequencer *sequencer,
-                                                        pawl_error *reterr);
+/* Ends the work behind the caller, within `timeout_ms` (0: close_ms_max). What was not written is not lost: it
+ * is in the log. Every later call is CLOSED; a transaction that is open counts for nothing. What waits to be
+ * written is written once more, unless the last write failed. TIMEOUT: the storage did not come back. WRONG_THREAD:
+ * called by the storage. From any other thread; a second time is fine. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_stop(pawl_sequencer *sequencer,
+                                                       uint32_t timeout_ms,
+                                                       pawl_error *reterr);
 
-/* Closes when nobody did, and frees. After a close that timed out the threads free what they still
- * use when they come back, and so they do when the storage itself calls this, which waits for nothing. No
- * other call may be under way. NULL is fine. */
-PAWL_API void pawl_sequencer_free(pawl_sequencer *sequencer);
+/* Stops when nobody did, and frees. After a stop that timed out the threads free what they still use when they
+ * come back, and so they do when the storage itself calls this, which waits for nothing. No other call may be
+ * under way. See Closing in pawl.h. */
+PAWL_API pawl_status pawl_sequencer_close(pawl_sequencer *sequencer,
+                                          uint32_t timeout_ms,
+                                          pawl_error *reterr);
 
 #ifdef __cplusplus
 }

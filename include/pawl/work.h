@@ -82,12 +82,11 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_open(const char *location,
                                                   pawl_work **ret_work,
                                                   pawl_error *reterr);
 
-/* Closes it in bounded time: 10 seconds when the store hangs, interrupting it (pawl_work_interrupt) after 5.
- * Calls under way that write or wait finish or fail first, and a waiting claim is CANCELLED. No thread may be
- * reading, and no call may start once this one has. Leases stay as they are, except those of prefetched items
- * (claim_ahead). NULL is fine. From inside a visitor or an answer of this handle it does nothing: close it
- * afterwards. */
-PAWL_API void pawl_work_close(pawl_work *work);
+/* Closes it in bounded time: `timeout_ms`, or 10 seconds (0), when the store hangs, interrupting it
+ * (pawl_work_interrupt) after half of that. Calls under way that write or wait finish or fail first, and a waiting
+ * claim is CANCELLED. No thread may be reading, and no call may start once this one has. Leases stay as they are,
+ * except those of prefetched items (claim_ahead). See Closing in pawl.h. */
+PAWL_API pawl_status pawl_work_close(pawl_work *work, uint32_t timeout_ms, pawl_error *reterr);
 
 /* --- Tasks ------------------------------------------------------------------------------------ */
 
@@ -100,6 +99,7 @@ typedef enum pawl_task_status {
 } pawl_task_status;
 
 typedef struct pawl_task {
+    size_t size;
     pawl_view task_id;
     pawl_view title;
     pawl_task_status status; /* from its items, unless set_by_user */
@@ -111,13 +111,17 @@ typedef struct pawl_task {
     uint64_t waiting, pending, in_progress, completed, failed;
 } pawl_task;
 
+#define PAWL_TASK_INIT                                                                            \
+    {                                                                                             \
+        sizeof(pawl_task), { NULL, 0 }, { NULL, 0 }, PAWL_TASK_PENDING, false, 0, 0, { NULL, 0 }, \
+            0, 0, 0, 0, 0                                                                         \
+    }
+
 /* Creates a task from task_id (empty: a new UUIDv7), title and metadata. The same task again is no error;
- * another title or metadata under its id is a CONFLICT. `ret_id` has
- * PAWL_WORK_NAME_BYTES_MAX + 1 bytes, or is NULL. */
-PAWL_API PAWL_MUST_USE pawl_status pawl_task_create(pawl_work *work,
-                                                    const pawl_task *task,
-                                                    char *ret_id,
-                                                    pawl_error *reterr);
+ * another title or metadata under its id is a CONFLICT. `ret_id`, or NULL, has
+ * `room` bytes; INVALID when the id and a NUL do not fit (PAWL_WORK_NAME_BYTES_MAX + 1 is enough). */
+PAWL_API PAWL_MUST_USE pawl_status pawl_task_create(
+    pawl_work *work, const pawl_task *task, char *ret_id, size_t room, pawl_error *reterr);
 
 /* A copy with its items counted, ended with pawl_task_free. NOT_FOUND. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_task_get(pawl_work *work,
@@ -173,6 +177,7 @@ typedef enum pawl_item_status {
 } pawl_item_status;
 
 typedef struct pawl_submission {
+    size_t size;
     pawl_view work_item_id; /* empty: a new UUIDv7 */
     pawl_view task_id;      /* must be there */
     pawl_view work_type;
@@ -186,15 +191,22 @@ typedef struct pawl_submission {
     size_t after_count;
 } pawl_submission;
 
-#define PAWL_SUBMISSION_INIT                                                  \
-    {                                                                         \
-        { NULL, 0 }, { NULL, 0 }, { NULL, 0 }, { NULL, 0 }, 0, -1, 0, NULL, 0 \
+#define PAWL_SUBMISSION_INIT                                                                   \
+    {                                                                                          \
+        sizeof(pawl_submission), { NULL, 0 }, { NULL, 0 }, { NULL, 0 }, { NULL, 0 }, 0, -1, 0, \
+            NULL, 0                                                                            \
     }
 
 typedef struct pawl_submit_result {
+    size_t size;
     char work_item_id[PAWL_WORK_NAME_BYTES_MAX + 1];
     bool duplicate; /* it was there already, with the same content */
 } pawl_submit_result;
+
+#define PAWL_SUBMIT_RESULT_INIT               \
+    {                                         \
+        sizeof(pawl_submit_result), "", false \
+    }
 
 /* Submits `count` items, all or none. Idempotent by work_item_id: type, task, input (as canonical
  * JSON), priority and max_retries are compared, and that it comes after those in `after`; other
@@ -210,6 +222,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_submit(pawl_work *work,
 
 /* One item as it is stored, and as a claim returns it. */
 typedef struct pawl_item {
+    size_t size;
     pawl_view work_item_id;
     pawl_view task_id;
     pawl_view work_type;
@@ -251,6 +264,7 @@ typedef struct pawl_claim {
 
 /* Items that were claimed together. */
 typedef struct pawl_claimed {
+    size_t size;
     const pawl_item *items;
     size_t count;
     bool waited; /* nothing was there at once */
@@ -296,9 +310,15 @@ PAWL_API void pawl_work_interrupt(pawl_work *work);
 
 /* Proves that a worker holds an item. */
 typedef struct pawl_lease {
+    size_t size;
     pawl_view work_item_id;
     uint64_t token;
 } pawl_lease;
+
+#define PAWL_LEASE_INIT                    \
+    {                                      \
+        sizeof(pawl_lease), { NULL, 0 }, 0 \
+    }
 
 /* All of these: LEASE_LOST when the token is not the newest, the lease has run out, the item has
  * ended, or its task was cancelled; NOT_FOUND when there is no such item. Nothing is changed then. */
@@ -317,21 +337,16 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_complete(pawl_work *work,
                                                       pawl_view output_data,
                                                       pawl_error *reterr);
 
-/* Gets the outcome of an asynchronous call: the status and message that it would have returned. Called on a
- * thread of the handle: return quickly. It may read and call pawl_work_complete_async; any other call on this
- * handle that writes or waits is INVALID, with the detail WRONG_THREAD. */
-typedef void (*pawl_work_answer)(void *context, const pawl_error *outcome);
-
 /* pawl_work_complete without waiting: the worker starts its next item, and many completions share one
- * transaction. PAWL_OK: `answer` is called exactly once, when the completion is durable or refused; until then
- * the item may run again, as after a crash. pawl_work_close waits for the answers, and calls those that it cannot
+ * transaction. PAWL_OK: `done` is called exactly once (pawl.h, Async), when the completion is durable or refused; until then
+ * the item may run again, as after a crash. pawl_work_close waits for them, and calls those that it cannot
  * wait for on its own thread; only calls that a hanging store is carrying out are answered later, if ever. Any
- * other status: the call is wrong, or BUSY (32,768 calls or 64 MiB wait), and `answer` is not called. Arguments
+ * other status: the call is wrong, or BUSY (32,768 calls or 64 MiB wait), and `done` is not called. Arguments
  * are copied. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_complete_async(pawl_work *work,
                                                             const pawl_lease *lease,
                                                             pawl_view output_data,
-                                                            pawl_work_answer answer,
+                                                            pawl_done done,
                                                             void *context,
                                                             pawl_error *reterr);
 
@@ -362,11 +377,8 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_release(pawl_work *work,
                                                      pawl_error *reterr);
 
 /* pawl_work_release without waiting, as pawl_work_complete_async. */
-PAWL_API PAWL_MUST_USE pawl_status pawl_work_release_async(pawl_work *work,
-                                                           const pawl_lease *lease,
-                                                           pawl_work_answer answer,
-                                                           void *context,
-                                                           pawl_error *reterr);
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_release_async(
+    pawl_work *work, const pawl_lease *lease, pawl_done done, void *context, pawl_error *reterr);
 
 /* Fails one item that has not ended, with "cancelled", even if it is leased. CONFLICT: it has ended. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_cancel(pawl_work *work,
@@ -414,6 +426,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_list(pawl_work *work,
 
 /* One change of an item's state. Append-only, written with the change. */
 typedef struct pawl_item_event {
+    size_t size;
     uint64_t seq;
     const char *from; /* empty: submitted */
     const char *to;
@@ -449,9 +462,11 @@ typedef struct pawl_work_position {
 
 #define PAWL_WORK_POSITION_SIZE 48 /* of its text, with the NUL */
 
-/* "0-17": writes it. */
-PAWL_API void pawl_work_position_format(const pawl_work_position *position,
-                                        char ret_text[PAWL_WORK_POSITION_SIZE]);
+/* "0-17" for SQLite's 17th change. `room` is the size of ret_text; PAWL_WORK_POSITION_SIZE is enough. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_position_format(const pawl_work_position *position,
+                                                             char *ret_text,
+                                                             size_t room,
+                                                             pawl_error *reterr);
 /* Anything else is INVALID. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_position_parse(pawl_view text,
                                                             pawl_work_position *ret_position,
@@ -504,8 +519,8 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_changes(pawl_work *work,
                                                      uint64_t *ret_count,
                                                      pawl_error *reterr);
 
-/* {"work_item_id": ..., "to": "pending", ...}, without its position. *ret_json is from malloc,
- * NUL-terminated, for the caller to free(). `ret_len` may be NULL. */
+/* {"work_item_id": ..., "to": "pending", ...}, without its position. *ret_json is
+ * NUL-terminated, for pawl_free. `ret_len` may be NULL. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_change_to_json(const pawl_work_change *change,
                                                             char **ret_json,
                                                             size_t *ret_len,
@@ -530,12 +545,18 @@ PAWL_API void pawl_work_changes_unsubscribe(pawl_work_subscription *subscription
 /* --- The watchdog ----------------------------------------------------------------------------- */
 
 typedef struct pawl_sweep_report {
+    size_t size;
     uint64_t expired; /* leases that had run out ... */
     uint64_t retried; /* ... whose item is pending again */
     uint64_t failed;  /* ... or has no retry left */
     uint64_t due;     /* waiting items that became pending */
     uint64_t settled; /* tasks whose status was updated */
 } pawl_sweep_report;
+
+#define PAWL_SWEEP_REPORT_INIT                   \
+    {                                            \
+        sizeof(pawl_sweep_report), 0, 0, 0, 0, 0 \
+    }
 
 /* Takes back every expired lease: the item becomes expired, then pending or failed, with an error_boundary
  * checkpoint, in one transaction; a heartbeat that came in time always wins. Makes due items pending, as claims
@@ -575,12 +596,22 @@ typedef enum pawl_evidence_kind {
 
 /* Commands run as /bin/sh -c with the rights of the calling program, for a minute at the most. */
 typedef struct pawl_evidence {
+    size_t size;
     pawl_evidence_kind kind;
     pawl_view subject;
     pawl_view expected; /* empty where the kind has none */
 } pawl_evidence;
 
+#define PAWL_EVIDENCE_INIT                                             \
+    {                                                                  \
+        sizeof(pawl_evidence), PAWL_EVIDENCE_FILE_EXISTS, { NULL, 0 }, \
+        {                                                              \
+            NULL, 0                                                    \
+        }                                                              \
+    }
+
 typedef struct pawl_checkpoint {
+    size_t size;
     pawl_view checkpoint_id; /* to add: empty is a new UUIDv7 */
     pawl_view task_id;
     pawl_view work_item_id; /* empty: of the task itself */
@@ -594,6 +625,12 @@ typedef struct pawl_checkpoint {
     const pawl_evidence *evidence;
 } pawl_checkpoint;
 
+#define PAWL_CHECKPOINT_INIT                                                                \
+    {                                                                                       \
+        sizeof(pawl_checkpoint), { NULL, 0 }, { NULL, 0 }, { NULL, 0 },                     \
+            PAWL_CHECKPOINT_ITERATION_START, 0, { NULL, 0 }, { NULL, 0 }, 0, false, 0, NULL \
+    }
+
 /* Adds a checkpoint. With a `lease` (NULL: none) it belongs to that item, and a lost lease is refused
  * as above. The evidence is verified first: INVALID names the piece that does not hold. The same
  * checkpoint_id again with the same content is a duplicate and returns its number; with other content it is a
@@ -603,6 +640,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_checkpoint_add(pawl_work *work,
                                                        const pawl_lease *lease,
                                                        int64_t *ret_sequence,
                                                        char *ret_id,
+                                                       size_t room,
                                                        pawl_error *reterr);
 
 /* By its id, or by task and number when the id is empty. A copy, ended with pawl_checkpoint_free. */
@@ -643,30 +681,39 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_checkpoint_page(pawl_work *work,
                                                         void *context,
                                                         pawl_error *reterr);
 
-/* How `to` differs from `from`: one call for each value that was added, removed or changed, with its
- * path (RFC 6901); an empty view stands for "not there". */
-typedef bool (*pawl_diff_visit)(void *context, pawl_view path, pawl_view from, pawl_view to);
+typedef struct pawl_difference {
+    size_t size;
+    pawl_view path; /* RFC 6901 */
+    pawl_view from; /* empty: not there */
+    pawl_view to;
+} pawl_difference;
+
+typedef bool (*pawl_difference_visit)(void *context, const pawl_difference *difference);
+
+/* How `to` differs from `from`: one call for each value that was added, removed or changed. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_checkpoint_diff(const pawl_checkpoint *from,
                                                         const pawl_checkpoint *to,
-                                                        pawl_diff_visit visit,
+                                                        pawl_difference_visit visit,
                                                         void *context,
                                                         pawl_error *reterr);
 
-/* Checks the evidence again and records the result. `ret_verified` false: `ret_what` (512 bytes; may be NULL)
- * names the first piece that does not hold. */
+/* Checks the evidence again and records the result. `ret_verified` false: `ret_what` (of `room` bytes;
+ * may be NULL) names the first piece that does not hold, cut to what fits. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_checkpoint_verify(pawl_work *work,
                                                           pawl_view checkpoint_id,
                                                           bool *ret_verified,
                                                           char *ret_what,
+                                                          size_t room,
                                                           pawl_error *reterr);
 
 /* --- Idempotency ------------------------------------------------------------------------------ */
 
 #define PAWL_REQUEST_HASH_SIZE 72 /* "sha256:", 64 hex digits, NUL */
 
-/* SHA-256 over the request's canonical JSON. */
+/* SHA-256 over the request's canonical JSON. INVALID: `room` is less than PAWL_REQUEST_HASH_SIZE. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_request_hash(pawl_view request,
-                                                     char ret_hash[PAWL_REQUEST_HASH_SIZE],
+                                                     char *ret_hash,
+                                                     size_t room,
                                                      pawl_error *reterr);
 
 typedef enum pawl_idem_answer {
@@ -697,6 +744,7 @@ typedef struct pawl_idem_request {
     }
 
 typedef struct pawl_idem {
+    size_t size;
     pawl_idem_answer answer;
     uint64_t owner_token; /* NEW: for complete, fail and release */
     pawl_view owner;
@@ -737,8 +785,8 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_idem_get(pawl_work *work,
                                                  pawl_error *reterr);
 PAWL_API void pawl_idem_free(pawl_idem *idem);
 
-/* Does the work. PAWL_OK with a JSON value in *ret_response (from malloc; freed by the caller of this
- * function; NULL is null) completes the key; INVALID, CONFLICT and FAILED fail it for good with the
+/* Does the work. PAWL_OK with a JSON value in *ret_response (pawl_copy_text makes it; freed by the
+ * caller of this function; NULL is null) completes the key; INVALID, CONFLICT and FAILED fail it for good with the
  * error's message. TIMEOUT, UNAVAILABLE and IO say that it may have happened: the key stays, and is
  * in doubt once its lease runs out. Any other status (BUSY, CANCELLED, ...) says that it did not, and
  * releases the key, so that a repetition does it again. */
@@ -746,7 +794,7 @@ typedef pawl_status (*pawl_idem_work)(void *context, char **ret_response, pawl_e
 
 /* Runs `fn` unless it was done: begin, fn, complete. DONE: the stored response in *ret_response.
  * BUSY: in flight. CONFLICT: another request under this key (detail KEY_REUSED), or in doubt (KEY_IN_DOUBT).
- * FAILED: it failed for good earlier. *ret_response is from malloc, NUL-terminated, for free(). */
+ * FAILED: it failed for good earlier. *ret_response is NUL-terminated, for pawl_free. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_execute_with_idempotency(pawl_work *work,
                                                                  const pawl_idem_request *request,
                                                                  pawl_idem_work fn,
@@ -758,6 +806,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_execute_with_idempotency(pawl_work *work
 /* --- Recovery --------------------------------------------------------------------------------- */
 
 typedef struct pawl_recovery {
+    size_t size;
     const pawl_task *task;
     /* The last verified checkpoint; NULL: start at the beginning. Error boundaries, which hold an
      * error and no progress, are not among them. */
@@ -804,8 +853,8 @@ PAWL_API void pawl_recovery_free(pawl_recovery *recovery);
 
 /* --- As JSON ---------------------------------------------------------------------------------- */
 
-/* One JSON object on one line, as `pawl work --json` prints it and a node answers. *ret_json is from malloc,
- * NUL-terminated, for the caller to free(); `ret_len` may be NULL. Times are RFC 3339, missing values are null.
+/* One JSON object on one line, as `pawl work --json` prints it and a node answers. *ret_json is
+ * NUL-terminated, for pawl_free; `ret_len` may be NULL. Times are RFC 3339, missing values are null.
  * INVALID: a pointer is NULL. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_item_to_json(const pawl_item *item,
                                                      char **ret_json,
@@ -845,6 +894,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_checkpoint_type_parse(pawl_view name,
 /* --- Schedules -------------------------------------------------------------------------------- */
 
 typedef struct pawl_schedule {
+    size_t size;
     pawl_view schedule_id;
     pawl_view cron; /* five fields (minute hour day month weekday), or @hourly, @daily, ...; UTC */
     pawl_view task_id; /* empty: each slot creates its own task, with the id of its item */
@@ -855,6 +905,12 @@ typedef struct pawl_schedule {
     int64_t next_slot_us; /* read only */
     int64_t last_slot_us; /* read only; 0: never */
 } pawl_schedule;
+
+#define PAWL_SCHEDULE_INIT                                                                         \
+    {                                                                                              \
+        sizeof(pawl_schedule), { NULL, 0 }, { NULL, 0 }, { NULL, 0 }, { NULL, 0 }, { NULL, 0 }, 0, \
+            -1, 0, 0                                                                               \
+    }
 
 #define PAWL_SCHEDULE_ID_BYTES_MAX 180
 
@@ -885,6 +941,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_schedule_fire(pawl_work *work,
 /* --- Maintenance ------------------------------------------------------------------------------ */
 
 typedef struct pawl_work_stats {
+    size_t size;
     uint64_t waiting, pending, in_progress, completed, failed;
     uint64_t active_leases;
     uint64_t stale_leases; /* no heartbeat for longer than stale_ms of the options */
@@ -894,11 +951,17 @@ typedef struct pawl_work_stats {
     int64_t oldest_pending_us; /* created_at; 0: none */
 } pawl_work_stats;
 
+#define PAWL_WORK_STATS_INIT                                             \
+    {                                                                    \
+        sizeof(pawl_work_stats), 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0 \
+    }
+
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_get_stats(pawl_work *work,
                                                        pawl_work_stats *ret_stats,
                                                        pawl_error *reterr);
 
 typedef struct pawl_type_stats {
+    size_t size;
     pawl_view work_type;
     pawl_item_status status;
     uint64_t count;
@@ -912,6 +975,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_type_stats(pawl_work *work,
                                                         pawl_error *reterr);
 
 typedef struct pawl_checkpoint_growth {
+    size_t size;
     pawl_view task_id;
     uint64_t checkpoint_count;
     int64_t max_sequence;
@@ -928,7 +992,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_checkpoint_growth(pawl_work *work,
 
 /* All of these numbers as metrics, in the text format of Prometheus: pawl_work_items,
  * pawl_work_item_age_seconds, pawl_work_active_leases and so on, up to 1,000 types with their statuses.
- * *ret_text is from malloc, NUL-terminated, for the caller to free(). `ret_len` may be NULL. */
+ * *ret_text is NUL-terminated, for pawl_free. `ret_len` may be NULL. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_get_metrics(pawl_work *work,
                                                          char **ret_text,
                                                          size_t *ret_len,
@@ -951,6 +1015,7 @@ typedef struct pawl_retention {
     }
 
 typedef struct pawl_retention_report {
+    size_t size;
     uint64_t items;
     uint64_t history;
     uint64_t checkpoints;
@@ -958,6 +1023,11 @@ typedef struct pawl_retention_report {
     uint64_t keys;
     uint64_t bytes_freed; /* given back to the file system; 0 on PostgreSQL */
 } pawl_retention_report;
+
+#define PAWL_RETENTION_REPORT_INIT                      \
+    {                                                   \
+        sizeof(pawl_retention_report), 0, 0, 0, 0, 0, 0 \
+    }
 
 /* Removes old items, checkpoints and keys in small transactions, so that workers never wait, and returns the space
  * to the file system. `retention` may be NULL. In a dry run bytes_freed is the space that is free already. */

@@ -83,14 +83,22 @@ static void interrupt(void *context)
     pawl__engine_interrupt(((struct closing_handle *)context)->engine);
 }
 
-bool pawl__engine_close(struct pawl__engine *engine,
-                        void (*calls_ended)(void *context),
-                        void *context)
+pawl_status pawl__engine_close(struct pawl__engine *engine,
+                               uint32_t timeout_ms,
+                               void (*calls_ended)(void *context),
+                               void *context,
+                               pawl_error *reterr)
 {
     struct closing_handle handle = { engine, calls_ended, context };
-    const struct pawl__closing closing = {
+    struct pawl__closing closing = {
         .stop = stop, .interrupt = interrupt, .context = &handle, PAWL__CLOSING_DEFAULT
     };
 
-    return engine->commit == NULL || pawl__close_bounded(&closing, engine->calls.clock);
+    if (timeout_ms > 0) {
+        closing.drain_ns = timeout_ms * NS_PER_MS / 2;
+        closing.interrupted_ns = timeout_ms * NS_PER_MS - closing.drain_ns;
+    }
+    return engine->commit == NULL || pawl__close_bounded(&closing, engine->calls.clock)
+               ? PAWL_OK
+               : pawl__fail(reterr, PAWL_TIMEOUT, "%s: its store does not come back", engine->name);
 }

@@ -52,11 +52,13 @@ PAWL_MUST_USE pawl_status pawl__engine_submit_async(struct pawl__engine *engine,
 /* Calls on the store end soon, and threads that wait for a commit read again. Also from a signal handler. */
 void pawl__engine_interrupt(struct pawl__engine *engine);
 
-/* Waits for the calls under way, then ends the committer, as calls.h says. `calls_ended` (NULL: nothing)
- * runs in between, and again after an interrupt. False: the store hangs, and the handle with everything
- * that its threads use must be left as it is. */
-PAWL_MUST_USE bool pawl__engine_close(struct pawl__engine *engine,
-                                      void (*calls_ended)(void *context),
-                                      void *context);
+/* Waits for the calls under way, then ends the committer, as calls.h says, in `timeout_ms` (0: 10 seconds).
+ * `calls_ended` (NULL: nothing) runs in between, and again after an interrupt. TIMEOUT: the store hangs, and the
+ * handle with everything that its threads use must be left as it is. */
+PAWL_MUST_USE pawl_status pawl__engine_close(struct pawl__engine *engine,
+                                             uint32_t timeout_ms,
+                                             void (*calls_ended)(void *context),
+                                             void *context,
+                                             pawl_error *reterr);
 
 #endif

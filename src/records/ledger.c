@@ -13,4 +13,4 @@ static const struct pawl__field event_fields[] = {
     { FIELD_AS("created_at", pawl_event, created_at_us, FIELD_TIME), .flags = FIELD_SET },
     { FIELD(pawl_event, schema_version, FIELD_INT64) },
 };
-const struct pawl__record pawl__event_record = RECORD("Event", pawl_event, event_fields);
+const struct pawl__record pawl__event_record = SIZED_RECORD("Event", pawl_event, event_fields);

@@ -49,7 +49,7 @@ static const struct pawl__field item_fields[] = {
     { FIELD_AS("due_at", pawl_item, due_at_us, FIELD_TIME),
       .about = "When an item that waits for a delay or a retry becomes pending." },
 };
-const struct pawl__record pawl__item_record = RECORD("Item", pawl_item, item_fields);
+const struct pawl__record pawl__item_record = SIZED_RECORD("Item", pawl_item, item_fields);
 
 static const struct pawl__field item_event_fields[] = {
     { FIELD_AS("at", pawl_item_event, at_us, FIELD_TIME), .flags = FIELD_SET },
@@ -61,7 +61,7 @@ static const struct pawl__field item_event_fields[] = {
     { FIELD(pawl_item_event, message, FIELD_TEXT) },
 };
 const struct pawl__record pawl__item_event_record =
-    RECORD("ItemEvent", pawl_item_event, item_event_fields);
+    SIZED_RECORD("ItemEvent", pawl_item_event, item_event_fields);
 
 static const struct pawl__field work_change_fields[] = {
     { FIELD(pawl_work_change, work_item_id, FIELD_TEXT), .flags = FIELD_SET },
@@ -93,7 +93,7 @@ static const struct pawl__field task_fields[] = {
     { FIELD_AS("created_at", pawl_task, created_at_us, FIELD_TIME), .flags = FIELD_SET },
     { FIELD_AS("updated_at", pawl_task, updated_at_us, FIELD_TIME) },
 };
-const struct pawl__record pawl__task_record = RECORD("Task", pawl_task, task_fields);
+const struct pawl__record pawl__task_record = SIZED_RECORD("Task", pawl_task, task_fields);
 
 static const struct pawl__field evidence_fields[] = {
     { FIELD(pawl_evidence, kind, FIELD_ENUM), .names = pawl__evidence_kind_names },
@@ -101,7 +101,7 @@ static const struct pawl__field evidence_fields[] = {
     { FIELD(pawl_evidence, expected, FIELD_TEXT) },
 };
 const struct pawl__record pawl__evidence_record =
-    RECORD("Evidence", pawl_evidence, evidence_fields);
+    SIZED_RECORD("Evidence", pawl_evidence, evidence_fields);
 
 static const struct pawl__field checkpoint_fields[] = {
     { FIELD(pawl_checkpoint, checkpoint_id, FIELD_TEXT), .flags = FIELD_SET },
@@ -121,7 +121,7 @@ static const struct pawl__field checkpoint_fields[] = {
     { FIELD_AS("created_at", pawl_checkpoint, created_at_us, FIELD_TIME), .flags = FIELD_SET },
 };
 const struct pawl__record pawl__checkpoint_record =
-    RECORD("Checkpoint", pawl_checkpoint, checkpoint_fields);
+    SIZED_RECORD("Checkpoint", pawl_checkpoint, checkpoint_fields);
 
 static const struct pawl__field schedule_fields[] = {
     { FIELD(pawl_schedule, schedule_id, FIELD_TEXT), .flags = FIELD_SET },
@@ -136,7 +136,7 @@ static const struct pawl__field schedule_fields[] = {
     { FIELD_AS("last_slot", pawl_schedule, last_slot_us, FIELD_TIME) },
 };
 const struct pawl__record pawl__schedule_record =
-    RECORD("Schedule", pawl_schedule, schedule_fields);
+    SIZED_RECORD("Schedule", pawl_schedule, schedule_fields);
 
 const char *const pawl__idem_answer_names[] = {
     [PAWL_IDEM_NEW] = "new",
@@ -157,7 +157,7 @@ static const struct pawl__field idem_fields[] = {
     { FIELD_AS("lease_expires_at", pawl_idem, lease_expires_at_us, FIELD_TIME) },
     { FIELD_AS("expires_at", pawl_idem, expires_at_us, FIELD_TIME) },
 };
-const struct pawl__record pawl__idem_record = RECORD("Idem", pawl_idem, idem_fields);
+const struct pawl__record pawl__idem_record = SIZED_RECORD("Idem", pawl_idem, idem_fields);
 
 /* Without the answers of its keys, which are two lists. */
 static const struct pawl__field recovery_fields[] = {
@@ -173,4 +173,4 @@ static const struct pawl__field recovery_fields[] = {
       .about = "There are more unfinished items or keys than were asked for." },
 };
 const struct pawl__record pawl__recovery_record =
-    RECORD("Recovery", pawl_recovery, recovery_fields);
+    SIZED_RECORD("Recovery", pawl_recovery, recovery_fields);

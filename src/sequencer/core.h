@@ -66,7 +66,7 @@ struct seq_core {
     struct seq_shared shared;
 };
 
-/* Validates and copies. INVALID as pawl_sequencer_new says. pawl__seq_core_done also after a failure. */
+/* Validates and copies. INVALID as pawl_sequencer_open says. pawl__seq_core_done also after a failure. */
 PAWL_MUST_USE pawl_status pawl__seq_core_init(struct seq_core *core,
                                               const pawl_sequencer_options *options,
                                               pawl_error *reterr);

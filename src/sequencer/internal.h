@@ -8,7 +8,7 @@
 
 struct pawl__clock;
 
-/* pawl_sequencer_new on a given clock: of a test, or a simulation. NULL: the real one. It decides when numbers
+/* pawl_sequencer_open on a given clock: of a test, or a simulation. NULL: the real one. It decides when numbers
  * are stored and what failed is tried again; calls wait on the real one. */
 PAWL_MUST_USE pawl_status pawl__sequencer_new_at(const pawl_sequencer_options *options,
                                                  struct pawl__clock *clock,

@@ -6,6 +6,7 @@
 
 #include "base/core/argument.h"
 #include "base/core/error.h"
+#include "base/core/sized.h"
 #include "base/thread/inside.h"
 #include "sequencer/handle.h"
 
@@ -61,17 +62,38 @@ static pawl_status check_storage(const pawl_seq_storage *storage, pawl_error *re
     return PAWL_OK;
 }
 
+/* What a caller of an older version gives becomes that of this one; `arena` holds its types. */
+static pawl_status take_options(const pawl_sequencer_options *given,
+                                pawl_sequencer_options *options,
+                                pawl_seq_storage *storage,
+                                struct pawl__arena *arena,
+                                pawl_error *reterr)
+{
+    static const pawl_seq_type type = PAWL_SEQ_TYPE_INIT;
+
+    TRY(pawl__take_sized("options", given, options, sizeof(*options), reterr));
+    TRY(pawl__take_sized("storage", options->storage, storage, sizeof(*storage), reterr));
+    options->storage = options->storage == NULL ? NULL : storage;
+    const void *types = options->types;
+    if (types != NULL && options->type_count <= SEQ_TYPES_MAX) {
+        TRY(pawl__widen_sized(
+            "types", &types, options->type_count, &type, sizeof(type), arena, reterr));
+    }
+    options->types = types;
+    return PAWL_OK;
+}
+
 pawl_status pawl__sequencer_new_at(const pawl_sequencer_options *options,
                                    struct pawl__clock *clock,
                                    pawl_sequencer **ret_sequencer,
                                    pawl_error *reterr)
 {
     NEED(options, ret_sequencer, reterr);
-    if (options->size != sizeof(*options)) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "options: begin with PAWL_SEQUENCER_OPTIONS_INIT of this version");
-    }
+    pawl_sequencer_options whole = PAWL_SEQUENCER_OPTIONS_INIT;
+    pawl_seq_storage storage = PAWL_SEQ_STORAGE_INIT;
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    TRY(take_options(options, &whole, &storage, &arena, reterr));
+    options = &whole;
     struct pawl_sequencer *seq = calloc(1, sizeof(*seq));
     if (seq == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a sequencer");
@@ -94,16 +116,16 @@ pawl_status pawl__sequencer_new_at(const pawl_sequencer_options *options,
     seq->wait_clock = pawl__clock_or_real(NULL);
     status = pawl__seq_start_threads(seq, reterr);
     if (status != PAWL_OK) {
-        pawl_sequencer_free(seq);
+        pawl_sequencer_close(seq, 0, NULL);
         return status;
     }
     *ret_sequencer = seq;
     return PAWL_OK;
 }
 
-pawl_status pawl_sequencer_new(const pawl_sequencer_options *options,
-                               pawl_sequencer **ret_sequencer,
-                               pawl_error *reterr)
+pawl_status pawl_sequencer_open(const pawl_sequencer_options *options,
+                                pawl_sequencer **ret_sequencer,
+                                pawl_error *reterr)
 {
     return pawl__sequencer_new_at(options, NULL, ret_sequencer, reterr);
 }
@@ -138,16 +160,24 @@ static pawl_status refuse_storage(const struct pawl_sequencer *seq, pawl_error *
                : PAWL_OK;
 }
 
-pawl_status pawl_sequencer_close(pawl_sequencer *seq, pawl_error *reterr)
+static uint32_t bound_of(const struct pawl_sequencer *seq, uint32_t timeout_ms)
+{
+    return timeout_ms == 0 ? seq->options.close_ms_max : timeout_ms;
+}
+
+static pawl_status fail_late(uint32_t ms, pawl_error *reterr)
+{
+    return pawl__fail(
+        reterr, PAWL_TIMEOUT, "the storage did not come back within %" PRIu32 " ms", ms);
+}
+
+pawl_status pawl_sequencer_stop(pawl_sequencer *seq, uint32_t timeout_ms, pawl_error *reterr)
 {
     NEED_SEQUENCER(seq, reterr);
     TRY(refuse_storage(seq, reterr));
-    return pawl__sequencer_close_until(seq, pawl__seq_deadline(seq, seq->options.close_ms_max))
-               ? PAWL_OK
-               : pawl__fail(reterr,
-                            PAWL_TIMEOUT,
-                            "the storage did not come back within %" PRIu32 " ms",
-                            seq->options.close_ms_max);
+    uint32_t ms = bound_of(seq, timeout_ms);
+    return pawl__sequencer_close_until(seq, pawl__seq_deadline(seq, ms)) ? PAWL_OK
+                                                                         : fail_late(ms, reterr);
 }
 
 bool pawl__sequencer_end(pawl_sequencer *seq, int64_t deadline_ns)
@@ -169,16 +199,17 @@ bool pawl__sequencer_end(pawl_sequencer *seq, int64_t deadline_ns)
     return ended;
 }
 
-void pawl_sequencer_free(pawl_sequencer *seq)
+pawl_status pawl_sequencer_close(pawl_sequencer *seq, uint32_t timeout_ms, pawl_error *reterr)
 {
-    if (seq != NULL) {
-        /* A caller whose close has timed out does not wait twice, and a storage never waits for itself. */
-        pawl__lock(&seq->joining);
-        bool waits = !seq->close_timed_out && !pawl__is_inside(seq);
-        uint32_t ms = waits ? seq->options.close_ms_max : 0;
-        pawl__unlock(&seq->joining);
-        (void)!pawl__sequencer_end(seq, pawl__seq_deadline(seq, ms));
+    if (seq == NULL) {
+        return PAWL_OK;
     }
+    /* A caller whose stop has timed out does not wait twice, and a storage never waits for itself. */
+    pawl__lock(&seq->joining);
+    bool waits = !seq->close_timed_out && !pawl__is_inside(seq);
+    uint32_t ms = waits ? bound_of(seq, timeout_ms) : 0;
+    pawl__unlock(&seq->joining);
+    return pawl__sequencer_end(seq, pawl__seq_deadline(seq, ms)) ? PAWL_OK : fail_late(ms, reterr);
 }
 
 /* --- transactions --- */
@@ -398,18 +429,22 @@ pawl_status pawl_sequencer_actualize(pawl_sequencer *seq, pawl_error *reterr)
 
 /* --- status --- */
 
-void pawl_sequencer_get_status(pawl_sequencer *seq, pawl_sequencer_status *ret_status)
+pawl_status pawl_sequencer_get_status(pawl_sequencer *seq,
+                                      pawl_sequencer_status *ret_status,
+                                      pawl_error *reterr)
 {
-    if (seq == NULL || ret_status == NULL) {
-        return;
-    }
+    NEED(ret_status, reterr);
+    NEED_SEQUENCER(seq, reterr);
+    TRY(pawl__check_sized("ret_status", ret_status, reterr));
     pawl__lock(&seq->lock);
-    *ret_status = seq->status;
-    ret_status->next_offset = seq->core.shared.next_offset;
-    ret_status->stored_offset = seq->core.shared.stored_offset;
-    ret_status->actualizing = seq->core.shared.actualizing;
-    ret_status->unflushed = pawl__seq_core_unflushed(&seq->core);
+    pawl_sequencer_status status = seq->status;
+    status.next_offset = seq->core.shared.next_offset;
+    status.stored_offset = seq->core.shared.stored_offset;
+    status.actualizing = seq->core.shared.actualizing;
+    status.unflushed = pawl__seq_core_unflushed(&seq->core);
     pawl__unlock(&seq->lock);
+    pawl__give_sized(&status, sizeof(status), ret_status);
+    return PAWL_OK;
 }
 
 /* `writes`: also while too much waits to be written; then it wakes the flusher. */

@@ -30,7 +30,7 @@ static bool is_taken(const pawl_event *event)
     CHECK(pawl_ledger_open("memory:", NULL, &ledger, NULL) == PAWL_OK);
     pawl_status status = pawl_ledger_append(ledger, event, NULL, NULL);
     CHECK(status == PAWL_OK || status == PAWL_INVALID);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     return status == PAWL_OK;
 }
 

@@ -12,9 +12,11 @@
 const char *app_backend = "memory";
 struct pg_fixture app_server;
 
-static const pawl_app_sequence own[] = { { "invoice", APP_INVOICE, 1000 } };
-static const pawl_app_kind kinds[] = { { "shop", 1, own, COUNT_OF(own) },
-                                       { "office", 2, NULL, 0 } };
+static const pawl_app_sequence own[] = {
+    { sizeof(pawl_app_sequence), "invoice", APP_INVOICE, 1000 }
+};
+static const pawl_app_kind kinds[] = { { sizeof(pawl_app_kind), "shop", 1, own, COUNT_OF(own) },
+                                       { sizeof(pawl_app_kind), "office", 2, NULL, 0 } };
 
 static bool is(const char *backend)
 {
@@ -85,7 +87,7 @@ int app_teardown(void **state)
     struct app_fixture *f = *state;
 
     pawl_app_response_free(f->response);
-    pawl_app_close(f->app);
+    pawl_app_close(f->app, 0, NULL);
     tempdir_remove(f->dir);
     free(f);
     return 0;
@@ -99,7 +101,7 @@ void app_open(struct app_fixture *f)
 
 void app_reopen(struct app_fixture *f)
 {
-    pawl_app_close(f->app);
+    pawl_app_close(f->app, 0, NULL);
     f->app = NULL;
     app_open(f);
 }
@@ -134,11 +136,13 @@ pawl_status app_try_create(struct app_fixture *f,
                            pawl_app_class record_class,
                            const char *key)
 {
-    const pawl_app_create create = { .record_class = record_class,
+    const pawl_app_create create = { .size = sizeof(pawl_app_create),
+                                     .record_class = record_class,
                                      .raw_id = 1,
                                      .table = pawl_view_of("order"),
                                      .data = pawl_view_of("{\"self\":{\"$raw\":1}}") };
-    const pawl_app_command command = { .workspace = workspace,
+    const pawl_app_command command = { .size = sizeof(pawl_app_command),
+                                       .workspace = workspace,
                                        .kind = pawl_view_of("shop"),
                                        .key = pawl_view_of(key),
                                        .creates = &create,
@@ -198,13 +202,16 @@ void app_sabotage_number(struct app_fixture *f,
 
 pawl_status app_try_invoice(struct app_fixture *f, uint64_t workspace)
 {
-    const pawl_app_create create = { .record_class = PAWL_APP_O_RECORD,
+    const pawl_app_create create = { .size = sizeof(pawl_app_create),
+                                     .record_class = PAWL_APP_O_RECORD,
                                      .raw_id = 1,
                                      .table = pawl_view_of("bill"),
                                      .data = pawl_view_of("{\"no\":{\"$next\":\"invoice\"}}") };
-    const pawl_app_command command = {
-        .workspace = workspace, .kind = pawl_view_of("shop"), .creates = &create, .create_count = 1
-    };
+    const pawl_app_command command = { .size = sizeof(pawl_app_command),
+                                       .workspace = workspace,
+                                       .kind = pawl_view_of("shop"),
+                                       .creates = &create,
+                                       .create_count = 1 };
 
     return app_try(f, &command);
 }
@@ -225,7 +232,7 @@ void app_forget_quickly(struct app_fixture *f)
 void app_await_written(struct app_fixture *f, uint16_t partition)
 {
     int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + APP_PATIENCE_MS * NS_PER_MS;
-    pawl_sequencer_status status = { .next_offset = 1 };
+    pawl_sequencer_status status = { .size = sizeof(pawl_sequencer_status), .next_offset = 1 };
 
     while (status.stored_offset != status.next_offset) {
         assert_true(pawl__monotonic_ns(pawl__clock_real()) < deadline_ns);
@@ -245,17 +252,15 @@ static void add_record(struct pawl__buf *text, const pawl_app_record *record)
                          VIEW_ARGS(record->data));
 }
 
-static pawl_status visit_record(void *context, const pawl_app_record *record, pawl_error *reterr)
+static bool visit_record(void *context, const pawl_app_record *record)
 {
-    (void)reterr;
     add_record(context, record);
     pawl__buf_add_char(context, '\n');
-    return PAWL_OK;
+    return true;
 }
 
-static pawl_status visit_event(void *context, const pawl_app_event *event, pawl_error *reterr)
+static bool visit_event(void *context, const pawl_app_event *event)
 {
-    (void)reterr;
     pawl__buf_add_format(context,
                          "p%" PRIu64 " w%" PRIu64 " of %" PRIu64,
                          event->plog_offset,
@@ -266,7 +271,7 @@ static pawl_status visit_event(void *context, const pawl_app_event *event, pawl_
         add_record(context, &event->records[i]);
     }
     pawl__buf_add_char(context, '\n');
-    return PAWL_OK;
+    return true;
 }
 
 static char *finish(struct app_fixture *f, pawl_status status, struct pawl__buf *text)

@@ -130,7 +130,7 @@ int care_fixture_teardown(void **state)
     if (is(f, "postgres")) {
         work_path_count(&postgres);
     }
-    pawl_work_close(f->work);
+    pawl_work_close(f->work, 0, NULL);
     tempdir_remove(f->dir);
     free(f);
     return 0;
@@ -146,7 +146,7 @@ bool care_fixture_reboot(struct care_fixture *f)
     if (care_forgets(f)) {
         return false;
     }
-    pawl_work_close(f->work);
+    pawl_work_close(f->work, 0, NULL);
     f->work = open_one(f, SECOND_BOOT);
     return true;
 }
@@ -186,9 +186,11 @@ bool care_fixture_sql(struct care_fixture *f, const char *sql)
 
 void care_task(struct care_fixture *f, const char *id)
 {
-    pawl_task task = { .task_id = pawl_view_of(id), .title = pawl_view_of("a task") };
+    pawl_task task = { .size = sizeof(pawl_task),
+                       .task_id = pawl_view_of(id),
+                       .title = pawl_view_of("a task") };
 
-    assert_ok(pawl_task_create(f->work, &task, NULL, &f->err), &f->err);
+    assert_ok(pawl_task_create(f->work, &task, NULL, 0, &f->err), &f->err);
 }
 
 void care_submit(struct care_fixture *f, const char *task_id, const char *id)
@@ -210,7 +212,7 @@ pawl_lease care_claim(struct care_fixture *f, const char *id, uint32_t lease_ms)
     claim.lease_ms = lease_ms;
     assert_ok(pawl_work_claim(f->work, &claim, &claimed, &f->err), &f->err);
     assert_true(pawl__view_is(claimed->items[0].work_item_id, id));
-    pawl_lease lease = { pawl_view_of(id), claimed->items[0].token };
+    pawl_lease lease = { sizeof(pawl_lease), pawl_view_of(id), claimed->items[0].token };
     pawl_claimed_free(claimed);
     return lease;
 }
@@ -221,13 +223,15 @@ int64_t care_checkpoint(struct care_fixture *f,
                         const char *snapshot)
 {
     pawl_checkpoint checkpoint = {
+        .size = sizeof(pawl_checkpoint),
         .task_id = pawl_view_of(task_id),
         .type = type,
         .snapshot_data = pawl_view_of(snapshot),
     };
     int64_t sequence = 0;
 
-    assert_ok(pawl_checkpoint_add(f->work, &checkpoint, NULL, &sequence, NULL, &f->err), &f->err);
+    assert_ok(pawl_checkpoint_add(f->work, &checkpoint, NULL, &sequence, NULL, 0, &f->err),
+              &f->err);
     return sequence;
 }
 
@@ -244,7 +248,7 @@ void care_answer(struct care_fixture *f, const char *key, const char *task_id, c
     char hash[PAWL_REQUEST_HASH_SIZE];
     pawl_idem *idem = NULL;
 
-    assert_ok(pawl_request_hash(pawl_view_of("1"), hash, &f->err), &f->err);
+    assert_ok(pawl_request_hash(pawl_view_of("1"), hash, PAWL_REQUEST_HASH_SIZE, &f->err), &f->err);
     request.key = pawl_view_of(key);
     request.request_hash = pawl_view_of(hash);
     request.task_id = pawl_view_of(task_id);

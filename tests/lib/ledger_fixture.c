@@ -87,7 +87,7 @@ int ledger_fixture_teardown(void **state)
 {
     struct ledger_fixture *f = *state;
 
-    pawl_ledger_close(f->ledger);
+    pawl_ledger_close(f->ledger, 0, NULL);
     tempdir_remove(f->dir);
     free(f);
     return 0;
@@ -98,7 +98,7 @@ bool ledger_fixture_close(struct ledger_fixture *f)
     if (is(f, "memory")) {
         return false;
     }
-    pawl_ledger_close(f->ledger);
+    pawl_ledger_close(f->ledger, 0, NULL);
     f->ledger = NULL;
     return true;
 }
@@ -121,6 +121,7 @@ bool ledger_fixture_sql(struct ledger_fixture *f, const char *sql)
 pawl_event event_of(const char *id, int64_t turn, const char *payload)
 {
     return (pawl_event){
+        .size = sizeof(pawl_event),
         .id = pawl_view_of(id),
         .run_id = pawl_view_of("r"),
         .turn = turn,
@@ -133,7 +134,7 @@ pawl_event event_of(const char *id, int64_t turn, const char *payload)
 uint64_t append_one(struct ledger_fixture *f, const char *id, int64_t turn, const char *payload)
 {
     pawl_event event = event_of(id, turn, payload);
-    pawl_append_result result;
+    pawl_append_result result = PAWL_APPEND_RESULT_INIT;
 
     assert_ok(pawl_ledger_append(f->ledger, &event, &result, &f->err), &f->err);
     return result.offset;
@@ -161,7 +162,8 @@ void turn_says(struct ledger_fixture *f, pawl_turn *turn, const char *payloads)
     pawl_view payload;
 
     while (pawl__view_split(&rest, ' ', &payload)) {
-        pawl_event event = { .kind = pawl_view_of("k"),
+        pawl_event event = { .size = sizeof(pawl_event),
+                             .kind = pawl_view_of("k"),
                              .actor = pawl_view_of("a"),
                              .payload = payload };
         assert_ok(pawl_turn_append(turn, &event, 1, NULL, &f->err), &f->err);
@@ -206,7 +208,7 @@ void assert_reads(struct ledger_fixture *f,
     }
     assert_status(status, PAWL_NOT_FOUND, &f->err);
     pawl__buf_add_format(&text, "at %llu\n", (unsigned long long)pawl_reader_position(reader));
-    pawl_reader_close(reader);
+    pawl_reader_free(reader);
     assert_text(&text, expected);
     pawl__buf_done(&text);
 }

@@ -21,7 +21,7 @@ int sample_setup(void **state)
     snprintf(sample->anchor, sizeof(sample->anchor), "%s.anchor", sample->path);
     pawl_ledger *ledger = sample_open(sample, sample->path);
     sample_fill(sample, ledger);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     return 0;
 }
 
@@ -58,6 +58,7 @@ void sample_append(struct sample *sample, pawl_ledger *ledger, int first, int la
                      first + i,
                      first + i);
             events[i] = (pawl_event){
+                .size = sizeof(pawl_event),
                 .id = pawl_view_of(texts[i][0]),
                 .run_id = pawl_view_of("r"),
                 .kind = pawl_view_of("said"),
@@ -75,7 +76,8 @@ static void take_turn(
     struct sample *sample, pawl_ledger *ledger, int64_t number, int events, bool commit)
 {
     pawl_turn *turn = NULL;
-    pawl_event event = { .kind = pawl_view_of("did"),
+    pawl_event event = { .size = sizeof(pawl_event),
+                         .kind = pawl_view_of("did"),
                          .actor = pawl_view_of("bob"),
                          .payload = pawl_view_of("[1,2]") };
 
@@ -110,7 +112,7 @@ pawl_ledger_head sample_head(struct sample *sample, pawl_ledger *ledger)
 
 void assert_verifies(struct sample *sample, pawl_ledger *ledger, uint64_t offset)
 {
-    pawl_verify_report report;
+    pawl_verify_report report = PAWL_VERIFY_REPORT_INIT;
 
     assert_ok(pawl_ledger_verify(ledger, NULL, &report, &sample->err), &sample->err);
     assert_int_equal(report.verified.offset, offset);
@@ -140,7 +142,7 @@ static void add_events(struct sample *sample, pawl_ledger *ledger, struct pawl__
         pawl__buf_add(text, event->payload);
         pawl__buf_add(text, (pawl_view){ (const char *)event->hash, sizeof(event->hash) });
     }
-    pawl_reader_close(reader);
+    pawl_reader_free(reader);
 }
 
 static bool add_turn(void *context, const pawl_turn_info *info)
@@ -199,7 +201,7 @@ void assert_good_copy(struct sample *sample, const char *path, pawl_ledger *like
     if (like != NULL) {
         assert_same_ledgers(sample, copy, like);
     }
-    pawl_ledger_close(copy);
+    pawl_ledger_close(copy, 0, NULL);
 }
 
 static int by_text(const void *a, const void *b)
@@ -280,7 +282,7 @@ static pawl_status restore(const char *snapshot,
                            char *ret_path,
                            pawl_error *reterr)
 {
-    pawl_restored restored;
+    pawl_restored restored = PAWL_RESTORED_INIT;
     pawl_status status = pawl_snapshot_restore(snapshot, options, &restored, reterr);
 
     if (status == PAWL_OK && ret_path != NULL) {

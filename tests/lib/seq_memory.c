@@ -287,6 +287,7 @@ static pawl_status actualize(void *context,
 pawl_seq_storage seq_memory_storage(struct seq_memory *memory)
 {
     return (pawl_seq_storage){
+        .size = sizeof(pawl_seq_storage),
         .context = memory,
         .read_numbers = read_numbers,
         .read_next_offset = read_next_offset,

@@ -168,7 +168,8 @@ static void ledger_publish(struct source_fixture *f, const char *payload)
 {
     char id[24];
     snprintf(id, sizeof(id), "e%d", ++serial);
-    pawl_event event = { .id = pawl_view_of(id),
+    pawl_event event = { .size = sizeof(pawl_event),
+                         .id = pawl_view_of(id),
                          .run_id = pawl_view_of("run"),
                          .kind = pawl_view_of("order"),
                          .actor = pawl_view_of("ann"),
@@ -179,7 +180,7 @@ static void ledger_publish(struct source_fixture *f, const char *payload)
 
 static void ledger_destroy(struct source_fixture *f)
 {
-    pawl_ledger_close(f->own);
+    pawl_ledger_close(f->own, 0, NULL);
 }
 
 /* --- all --- */

@@ -133,7 +133,7 @@ int work_fixture_teardown(void **state)
     if (work_is(f, "postgres")) {
         work_path_count(&postgres);
     }
-    pawl_work_close(f->work);
+    pawl_work_close(f->work, 0, NULL);
     tempdir_remove(f->dir);
     free(f);
     return 0;
@@ -144,7 +144,7 @@ bool work_reopen(struct work_fixture *f, const char *boot_id)
     if (work_forgets(f)) {
         return false;
     }
-    pawl_work_close(f->work);
+    pawl_work_close(f->work, 0, NULL);
     f->work = NULL;
     open_store(f, boot_id);
     return true;
@@ -168,9 +168,9 @@ void work_pass(struct work_fixture *f, int64_t ms)
 
 void make_task(struct work_fixture *f, const char *task_id)
 {
-    pawl_task task = { .task_id = pawl_view_of(task_id) };
+    pawl_task task = { .size = sizeof(pawl_task), .task_id = pawl_view_of(task_id) };
 
-    assert_ok(pawl_task_create(f->work, &task, NULL, &f->err), &f->err);
+    assert_ok(pawl_task_create(f->work, &task, NULL, 0, &f->err), &f->err);
 }
 
 void submit(struct work_fixture *f, const char *id, const char *task_id, int32_t priority)
@@ -247,7 +247,8 @@ const char *claim_ids(struct work_fixture *f, const pawl_claim *claim)
 
 pawl_lease lease_of(const char *id, uint64_t token)
 {
-    return (pawl_lease){ .work_item_id = pawl_view_of(id), .token = token };
+    return (
+        pawl_lease){ .size = sizeof(pawl_lease), .work_item_id = pawl_view_of(id), .token = token };
 }
 
 pawl_status complete(struct work_fixture *f, const char *id, uint64_t token)
@@ -335,6 +336,6 @@ const char *task_text(struct work_fixture *f, const char *task_id)
 
 void use_real_clock(struct work_fixture *f)
 {
-    pawl_work_close(f->work);
+    pawl_work_close(f->work, 0, NULL);
     f->work = work_open_real(f, &f->options);
 }

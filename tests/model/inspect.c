@@ -164,6 +164,7 @@ pawl_status work_model_history(struct work_backend *base,
     for (size_t i = 0; i < count; i++) {
         const pawl_item *item = events[i].item;
         pawl_item_event event = {
+            .size = sizeof(pawl_item_event),
             .seq = seqs[i],
             .from = events[i].from,
             .to = events[i].to,

@@ -215,6 +215,7 @@ static pawl_status model_boundaries(struct work_backend *base,
 {
     for (size_t i = 0; i < count; i++) {
         pawl_checkpoint checkpoint = {
+            .size = sizeof(pawl_checkpoint),
             .checkpoint_id = boundaries[i].checkpoint_id,
             .task_id = boundaries[i].task_id,
             .work_item_id = boundaries[i].work_item_id,

@@ -183,7 +183,7 @@ static pawl_status model_stats(struct work_backend *base,
                                pawl_error *reterr)
 {
     struct work_model *backend = of(base);
-    pawl_work_stats stats = { 0 };
+    pawl_work_stats stats = { .size = sizeof(pawl_work_stats) };
     size_t cursor = 0;
     void *item;
 
@@ -230,6 +230,7 @@ static pawl_type_stats *copy_types(struct work_model *backend,
     while (rows != NULL && pawl__map_next(backend->items, &cursor, NULL, &value)) {
         const pawl_item *item = &((const struct work_model_item *)value)->row.item;
         rows[count] = (pawl_type_stats){
+            .size = sizeof(pawl_type_stats),
             .status = item->status,
             .count = 1,
             .avg_age_hours = (double)(now->wall_us - item->created_at_us) / US_PER_HOUR,
@@ -294,7 +295,8 @@ static bool add_growth(pawl_checkpoint_growth *rows,
         i++;
     }
     if (i == *count) {
-        rows[i] = (pawl_checkpoint_growth){ .first_at_us = checkpoint->created_at_us };
+        rows[i] = (pawl_checkpoint_growth){ .size = sizeof(pawl_checkpoint_growth),
+                                            .first_at_us = checkpoint->created_at_us };
         if (!pawl__arena_copy(arena, checkpoint->task_id, &rows[i].task_id)) {
             return false;
         }

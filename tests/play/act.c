@@ -71,11 +71,12 @@ static bool is_unknown(pawl_status status)
 static pawl_status act_task(struct hand *hand, const struct play_command *command)
 {
     pawl_task task = {
+        .size = sizeof(pawl_task),
         .task_id = pawl_view_of(command->task),
         .title = pawl_view_of(command->number == 0 ? "a task" : "another title"),
     };
 
-    return pawl_task_create(hand->work, &task, NULL, &hand->err);
+    return pawl_task_create(hand->work, &task, NULL, 0, &hand->err);
 }
 
 static pawl_status act_set_status(struct hand *hand, const struct play_command *command)
@@ -123,7 +124,7 @@ static void fill(struct hand *hand,
 static pawl_status act_submit(struct hand *hand, const struct play_command *command)
 {
     pawl_submission submissions[PLAY_ITEMS_MAX];
-    pawl_submit_result results[PLAY_ITEMS_MAX];
+    pawl_submit_result results[PLAY_ITEMS_MAX] = { PAWL_SUBMIT_RESULT_INIT };
     pawl_view after[PLAY_ITEMS_MAX][PLAY_AFTER_MAX];
 
     for (size_t i = 0; i < command->item_count; i++) {
@@ -195,7 +196,9 @@ static pawl_status act_claim(struct hand *hand, const struct play_command *comma
 
 static pawl_lease lease_of(struct hand *hand, const struct play_command *command)
 {
-    return (pawl_lease){ .work_item_id = actual(hand, command->id), .token = command->token };
+    return (pawl_lease){ .size = sizeof(pawl_lease),
+                         .work_item_id = actual(hand, command->id),
+                         .token = command->token };
 }
 
 static pawl_status act_heartbeat(struct hand *hand, const struct play_command *command)
@@ -263,7 +266,7 @@ static pawl_status act_cancel(struct hand *hand, const struct play_command *comm
 
 static pawl_status act_sweep(struct hand *hand, const struct play_command *command)
 {
-    pawl_sweep_report report = { 0 };
+    pawl_sweep_report report = { .size = sizeof(pawl_sweep_report) };
     pawl_status status = pawl_work_sweep(hand->work, &report, &hand->err);
 
     (void)command;
@@ -279,7 +282,7 @@ static pawl_status act_sweep(struct hand *hand, const struct play_command *comma
 static pawl_status act_retention(struct hand *hand, const struct play_command *command)
 {
     pawl_retention retention = PAWL_RETENTION_INIT;
-    pawl_retention_report report = { 0 };
+    pawl_retention_report report = { .size = sizeof(pawl_retention_report) };
 
     retention.item_days = (uint32_t)command->number;
     retention.key_days = 1;
@@ -303,6 +306,7 @@ static pawl_status act_checkpoint(struct hand *hand, const struct play_command *
     uint64_t hash = play_hash(command->key);
     pawl_lease lease = lease_of(hand, command);
     pawl_checkpoint checkpoint = {
+        .size = sizeof(pawl_checkpoint),
         .checkpoint_id = pawl_view_of(command->key),
         .task_id = pawl_view_of(command->task),
         .work_item_id = command->yes ? lease.work_item_id : nothing,
@@ -322,7 +326,7 @@ static pawl_status act_checkpoint(struct hand *hand, const struct play_command *
         checkpoint.task_id = item->task_id;
     }
     status = pawl_checkpoint_add(
-        hand->work, &checkpoint, command->yes ? &lease : NULL, &sequence, NULL, &hand->err);
+        hand->work, &checkpoint, command->yes ? &lease : NULL, &sequence, NULL, 0, &hand->err);
     pawl__buf_add_format(hand->answer, "number %" PRId64, sequence);
     pawl_item_free(item);
     return status;
@@ -356,7 +360,8 @@ static pawl_status act_begin(struct hand *hand, const struct play_command *comma
     char hash[PAWL_REQUEST_HASH_SIZE];
     pawl_idem *idem = NULL;
 
-    assert_ok(pawl_request_hash(pawl_view_of(texts[command->number]), hash, &hand->err),
+    assert_ok(pawl_request_hash(
+                  pawl_view_of(texts[command->number]), hash, PAWL_REQUEST_HASH_SIZE, &hand->err),
               &hand->err);
     request.key = pawl_view_of(command->key);
     request.request_hash = pawl_view_of(hash);
@@ -396,6 +401,7 @@ static pawl_status act_schedule_put(struct hand *hand, const struct play_command
 {
     static const char *const crons[] = { "*/5 * * * *", "@hourly", "30 4 * * *" };
     pawl_schedule schedule = {
+        .size = sizeof(pawl_schedule),
         .schedule_id = pawl_view_of(command->id),
         .cron = pawl_view_of(crons[command->number]),
         .task_id = pawl_view_of(command->task),
@@ -429,7 +435,7 @@ static pawl_status act_reopen(struct hand *hand, const struct play_command *comm
     if (hand->store == PLAY_MODEL) {
         return PAWL_OK; /* which forgets */
     }
-    pawl_work_close(hand->work);
+    pawl_work_close(hand->work, 0, NULL);
     hand->play->work[hand->store] = NULL;
     return play_open(hand->play, hand->store);
 }

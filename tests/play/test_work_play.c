@@ -202,7 +202,7 @@ static int close_stores(void **state)
     struct play *play = *state;
 
     for (size_t i = 0; i < PLAY_STORES; i++) {
-        pawl_work_close(play->work[i]);
+        pawl_work_close(play->work[i], 0, NULL);
         pawl__buf_done(&play->answers[i]);
         pawl__buf_done(&play->states[i]);
     }

@@ -42,12 +42,11 @@ static void test_a_work_store_on_postgresql_is_unsupported(void **state)
     assert_null(work);
 }
 
-static pawl_status see_name(void *context, const char *name, pawl_error *reterr)
+static bool see_name(void *context, const char *name)
 {
     (void)context;
     (void)name;
-    (void)reterr;
-    return PAWL_OK;
+    return true;
 }
 
 static void test_an_application_on_postgresql_or_in_a_directory_is_unsupported(void **state)
@@ -80,7 +79,7 @@ static void test_parquet_is_unsupported_both_ways_and_leaves_no_file(void **stat
     char dir[TEMPDIR_SIZE];
     char path[TEMPDIR_SIZE + 16];
     pawl_ledger *ledger = NULL;
-    pawl_import_report report;
+    pawl_import_report report = PAWL_IMPORT_REPORT_INIT;
     uint64_t count = 7;
     pawl_error error = PAWL_ERROR_INIT;
 
@@ -98,7 +97,7 @@ static void test_parquet_is_unsupported_both_ways_and_leaves_no_file(void **stat
         pawl_ledger_import(ledger, path, PAWL_FORMAT_PARQUET, NULL, NULL, &report, &error),
         &error,
         "this build has no DuckDB");
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     tempdir_remove(dir);
 }
 

@@ -56,13 +56,14 @@ static pawl_status append_batch(struct appender *a,
                                 size_t count,
                                 pawl_error *reterr)
 {
-    pawl_append_result results[BATCH_MAX];
+    pawl_append_result results[BATCH_MAX] = { PAWL_APPEND_RESULT_INIT };
 
     for (size_t i = 0; i < count; i++) {
         uint64_t id = first + i;
         snprintf(a->texts[i][0], sizeof(a->texts[i][0]), "e-%" PRIu64, id);
         snprintf(a->texts[i][1], sizeof(a->texts[i][1]), "{\"n\":%" PRIu64 "}", id);
         a->events[i] = (pawl_event){
+            .size = sizeof(pawl_event),
             .id = pawl_view_of(a->texts[i][0]),
             .run_id = pawl_view_of("many"),
             .turn = (int64_t)(id / 1000),
@@ -140,7 +141,7 @@ static pawl_status run_appender(char **argv, pawl_error *reterr)
                                &random,
                                reterr);
     }
-    pawl_ledger_close(a.ledger);
+    pawl_ledger_close(a.ledger, 0, NULL);
     return status;
 }
 
@@ -188,8 +189,8 @@ static pawl_status run_follower(char **argv, pawl_error *reterr)
             status = see(event, next++, seen, events, reterr);
         }
     }
-    pawl_reader_close(reader);
-    pawl_ledger_close(ledger);
+    pawl_reader_free(reader);
+    pawl_ledger_close(ledger, 0, NULL);
     free(seen);
     return status;
 }
@@ -294,7 +295,7 @@ static pawl_status read_offsets(pawl_ledger *ledger,
             ret_offsets[strtoull(event->id.data + 2, NULL, 10)] = (uint32_t)next++;
         }
     }
-    pawl_reader_close(reader);
+    pawl_reader_free(reader);
     free(seen);
     if (status == PAWL_NOT_FOUND && next != events + 1) {
         return pawl__fail(reterr, PAWL_FAILED, "%" PRIu64 " events are there", next - 1);
@@ -319,7 +320,7 @@ static pawl_status judge(struct round *round, uint64_t *ret_answers, pawl_error 
     if (status == PAWL_OK) {
         status = compare_answers(round, offsets, &wrong, ret_answers, reterr);
     }
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     free(offsets);
     if (status == PAWL_OK && wrong > 0) {
         return pawl__fail(reterr, PAWL_FAILED, "%" PRIu64 " answers were wrong", wrong);

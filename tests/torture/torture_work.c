@@ -83,20 +83,21 @@ static pawl_status submit_some(pawl_work *work, uint64_t first, uint64_t count, 
 
 static pawl_status submit_all(struct round *round, pawl_error *reterr)
 {
-    const pawl_task task = { .task_id = pawl_view_of(WORKER_TASK),
+    const pawl_task task = { .size = sizeof(pawl_task),
+                             .task_id = pawl_view_of(WORKER_TASK),
                              .title = pawl_view_of("torture") };
     pawl_work *work = NULL;
     pawl_status status = pawl_work_open(round->location, NULL, &work, reterr);
 
     if (status == PAWL_OK) {
-        status = pawl_task_create(work, &task, NULL, reterr);
+        status = pawl_task_create(work, &task, NULL, 0, reterr);
     }
     for (uint64_t first = 1; status == PAWL_OK && first <= round->options->items;) {
         uint64_t count = MIN((uint64_t)SUBMIT_MAX, round->options->items - first + 1);
         status = submit_some(work, first, count, reterr);
         first += count;
     }
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
     return status;
 }
 
@@ -300,7 +301,7 @@ static pawl_status judge_task(pawl_work *work, uint64_t items, pawl_error *reter
 static pawl_status judge(struct round *round, pawl_error *reterr)
 {
     pawl_work *work = NULL;
-    pawl_sweep_report report;
+    pawl_sweep_report report = PAWL_SWEEP_REPORT_INIT;
     pawl_status status = judge_board(round->board, reterr);
 
     if (status == PAWL_OK) {
@@ -315,7 +316,7 @@ static pawl_status judge(struct round *round, pawl_error *reterr)
     for (uint64_t i = 1; status == PAWL_OK && i <= round->options->items; i++) {
         status = judge_item(work, round->board, i, reterr);
     }
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
     return status;
 }
 

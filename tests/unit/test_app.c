@@ -21,24 +21,36 @@ enum { THREADS = 8, COMMANDS = 40 };
 
 static pawl_app_command shop(uint64_t workspace)
 {
-    return (pawl_app_command){ .workspace = workspace, .kind = V("shop") };
+    return (pawl_app_command){ .size = sizeof(pawl_app_command),
+                               .workspace = workspace,
+                               .kind = V("shop") };
 }
 
-static pawl_status refuse(void *context, const pawl_app_record *record, pawl_error *reterr)
+static bool refuse(void *context, const pawl_app_record *record)
 {
     (void)context;
-    (void)record;
-    return pawl__fail(reterr, PAWL_FAILED, "no record is expected");
+    fail_msg("no record is expected, and there is %llu", (unsigned long long)record->id);
+    return false;
 }
 
 static void test_a_command_becomes_events_and_records_with_real_ids(void **state)
 {
     struct app_fixture *f = *state;
     const pawl_app_create creates[] = {
-        { PAWL_APP_C_RECORD, 5, 0, V("order"), V("{\"no\":{\"$next\":\"invoice\"}}") },
-        { PAWL_APP_W_RECORD, 2, 0, V("line"), V("{\"of\":{\"$raw\":5}}") },
-        { PAWL_APP_O_RECORD, 3, 0, V("paper"), V("{}") },
-        { PAWL_APP_SINGLETON, 0, 65540, V("shop"), V("{\"last\":{\"$raw\":3}}") },
+        { sizeof(pawl_app_create),
+          PAWL_APP_C_RECORD,
+          5,
+          0,
+          V("order"),
+          V("{\"no\":{\"$next\":\"invoice\"}}") },
+        { sizeof(pawl_app_create), PAWL_APP_W_RECORD, 2, 0, V("line"), V("{\"of\":{\"$raw\":5}}") },
+        { sizeof(pawl_app_create), PAWL_APP_O_RECORD, 3, 0, V("paper"), V("{}") },
+        { sizeof(pawl_app_create),
+          PAWL_APP_SINGLETON,
+          0,
+          65540,
+          V("shop"),
+          V("{\"last\":{\"$raw\":3}}") },
     };
     pawl_app_command command = shop(7);
 
@@ -132,8 +144,13 @@ static void test_an_update_replaces_the_data_and_keeps_the_table(void **state)
 
     app_open(f);
     uint64_t id = app_create(f, 7, PAWL_APP_W_RECORD);
-    const pawl_app_create create = { PAWL_APP_C_RECORD, 1, 0, V("note"), V("{}") };
-    const pawl_app_update updates[] = { { id, V("{\"note\":{\"$raw\":1}}") }, { id + 1, V("{}") } };
+    const pawl_app_create create = {
+        sizeof(pawl_app_create), PAWL_APP_C_RECORD, 1, 0, V("note"), V("{}")
+    };
+    const pawl_app_update updates[] = {
+        { sizeof(pawl_app_update), id, V("{\"note\":{\"$raw\":1}}") },
+        { sizeof(pawl_app_update), id + 1, V("{}") }
+    };
     pawl_app_command command = shop(7);
     command.creates = &create;
     command.create_count = 1;
@@ -153,7 +170,9 @@ static void test_an_update_replaces_the_data_and_keeps_the_table(void **state)
 static void test_a_singleton_is_created_once_whatever_the_level(void **state)
 {
     struct app_fixture *f = *state;
-    const pawl_app_create create = { PAWL_APP_SINGLETON, 0, 65536, V("shop"), V("{}") };
+    const pawl_app_create create = {
+        sizeof(pawl_app_create), PAWL_APP_SINGLETON, 0, 65536, V("shop"), V("{}")
+    };
     pawl_app_command command = shop(7);
 
     f->descriptor.trust = PAWL_APP_TRUST_2;
@@ -172,8 +191,13 @@ static void test_a_key_is_used_once_and_answers_the_same_again(void **state)
 {
     struct app_fixture *f = *state;
     const pawl_app_create creates[] = {
-        { PAWL_APP_C_RECORD, 5, 0, V("order"), V("{\"no\": {\"$next\": \"invoice\"}}") },
-        { PAWL_APP_W_RECORD, 2, 0, V("line"), V("{}") },
+        { sizeof(pawl_app_create),
+          PAWL_APP_C_RECORD,
+          5,
+          0,
+          V("order"),
+          V("{\"no\": {\"$next\": \"invoice\"}}") },
+        { sizeof(pawl_app_create), PAWL_APP_W_RECORD, 2, 0, V("line"), V("{}") },
     };
     pawl_app_command command = shop(7);
 
@@ -246,7 +270,7 @@ static void test_a_stored_descriptor_that_is_damaged_is_corrupt(void **state)
         return; /* nothing is opened again */
     }
     app_sabotage(f, APP_META, pawl__app_key_meta(f->descriptor.id), V("{\"name\":7}"));
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     assert_status(
         pawl_app_open(f->location, NULL, &f->options, &app, &f->error), PAWL_CORRUPT, &f->error);
     assert_message(&f->error, "the stored descriptor of application 'orders' was altered");
@@ -260,9 +284,12 @@ static void test_a_stored_descriptor_that_is_damaged_is_corrupt(void **state)
 static void test_bad_commands_change_nothing(void **state)
 {
     struct app_fixture *f = *state;
-    const pawl_app_create unknown = {
-        PAWL_APP_C_RECORD, 5, 0, V("order"), V("{\"no\":{\"$next\":\"invoice\"}}")
-    };
+    const pawl_app_create unknown = { sizeof(pawl_app_create),
+                                      PAWL_APP_C_RECORD,
+                                      5,
+                                      0,
+                                      V("order"),
+                                      V("{\"no\":{\"$next\":\"invoice\"}}") };
     pawl_app_command command = shop(7);
 
     app_open(f);
@@ -309,7 +336,7 @@ static void test_a_key_is_answered_while_nothing_can_be_written(void **state)
     }
     app_open(f);
     assert_ok(app_try_create(f, 7, PAWL_APP_C_RECORD, "k"), &f->error);
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     assert_ok(pawl__failpoint_set("rocksdb.write.before=error:NO_SPACE", &f->error), &f->error);
     pawl_status opened = pawl_app_open(f->location, NULL, &f->options, &f->app, &f->error);
     if (opened == PAWL_OK) {
@@ -329,7 +356,7 @@ static void test_one_that_only_reads_changes_nothing_and_needs_no_space(void **s
     struct app_fixture *f = *state;
     pawl_app_options options = PAWL_APP_OPTIONS_INIT;
     pawl_app_command command = shop(7);
-    pawl_sequencer_status sequences;
+    pawl_sequencer_status sequences = PAWL_SEQUENCER_STATUS_INIT;
     pawl_app *app = NULL;
 
     options.read_only = true;
@@ -345,7 +372,7 @@ static void test_one_that_only_reads_changes_nothing_and_needs_no_space(void **s
     }
     app_open(f);
     app_exec(f, &command);
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     assert_ok(pawl_app_open(f->location, NULL, &options, &f->app, &f->error), &f->error);
     assert_ok(pawl_app_wait(f->app, 0, &f->error), &f->error);
     app_assert_text(app_wlog(f, 7, 0, 0), "p1 w1 of 7\n");
@@ -382,7 +409,7 @@ static void test_a_descriptor_is_settled_when_the_application_is_created(void **
     assert_status(pawl_app_open(f->location, NULL, NULL, &app, &f->error), PAWL_BUSY, &f->error);
     app_create(f, 7, PAWL_APP_C_RECORD);
     app_reopen(f);
-    pawl_app_close(f->app);
+    pawl_app_close(f->app, 0, NULL);
     f->app = NULL;
     f->descriptor.trust = PAWL_APP_TRUST_1;
     assert_status(pawl_app_open(f->location, &f->descriptor, NULL, &f->app, &f->error),
@@ -395,7 +422,7 @@ static void test_a_descriptor_is_settled_when_the_application_is_created(void **
     assert_int_equal(stored->partitions, 2);
     assert_int_equal(stored->trust, PAWL_APP_TRUST_0);
     assert_true(app_create(f, 7, PAWL_APP_C_RECORD) == PAWL_APP_C_ID_MIN + 1);
-    pawl_sequencer_status status;
+    pawl_sequencer_status status = PAWL_SEQUENCER_STATUS_INIT;
     assert_ok(pawl_app_get_status(f->app, 1, &status, &f->error), &f->error);
     assert_int_equal(status.next_offset, 3);
     assert_status(pawl_app_get_status(f->app, 2, &status, &f->error), PAWL_INVALID, &f->error);
@@ -420,7 +447,7 @@ static void test_the_last_number_of_a_range_is_exhausted_and_others_go_on(void *
     assert_true(app_create(f, 7, PAWL_APP_C_RECORD) == PAWL_APP_C_ID_MIN);
     assert_int_equal(f->response->wlog_offset, 2);
     assert_int_equal(app_create(f, 9, PAWL_APP_W_RECORD), 200001);
-    pawl_sequencer_status status;
+    pawl_sequencer_status status = PAWL_SEQUENCER_STATUS_INIT;
     assert_ok(pawl_app_get_status(f->app, 1, &status, &f->error), &f->error);
     assert_int_equal(status.actualizations,
                      1); /* the first one: nothing was written, nothing differs */
@@ -430,7 +457,8 @@ static void test_the_last_number_of_a_range_is_exhausted_and_others_go_on(void *
 static void test_opening_and_preparing_survive_every_failed_allocation(void **state)
 {
     struct app_fixture *f = *state;
-    const pawl_app_create create = { PAWL_APP_C_RECORD, 1, 0, V("t"), V("{\"a\":{\"$raw\":1}}") };
+    const pawl_app_create create = { sizeof(pawl_app_create),  PAWL_APP_C_RECORD, 1, 0, V("t"),
+                                     V("{\"a\":{\"$raw\":1}}") };
     pawl_app_command command = shop(7);
 
     command.key = V("once");
@@ -442,7 +470,7 @@ static void test_opening_and_preparing_survive_every_failed_allocation(void **st
             pawl_status status =
                 pawl_app_open(f->location, &f->descriptor, &f->options, &app, &f->error);
             assert_int_equal(status, fault_fired() ? PAWL_NOMEM : PAWL_OK);
-            pawl_app_close(app);
+            pawl_app_close(app, 0, NULL);
         }
     }
     app_open(f);
@@ -490,8 +518,8 @@ static void run_crowd(void *context)
 {
     struct crowd *c = context;
     const pawl_app_create creates[] = {
-        { PAWL_APP_C_RECORD, 1, 0, V("order"), V("{}") },
-        { PAWL_APP_W_RECORD, 2, 0, V("line"), V("{\"of\":{\"$raw\":1}}") },
+        { sizeof(pawl_app_create), PAWL_APP_C_RECORD, 1, 0, V("order"), V("{}") },
+        { sizeof(pawl_app_create), PAWL_APP_W_RECORD, 2, 0, V("line"), V("{\"of\":{\"$raw\":1}}") },
     };
     pawl_app_command command = shop(c->workspace);
 
@@ -529,14 +557,13 @@ struct count {
     uint64_t next;
 };
 
-static pawl_status count_event(void *context, const pawl_app_event *event, pawl_error *reterr)
+static bool count_event(void *context, const pawl_app_event *event)
 {
     struct count *count = context;
 
     count->events++;
-    return event->plog_offset == ++count->next
-               ? PAWL_OK
-               : pawl__fail(reterr, PAWL_CORRUPT, "offset %u", (unsigned)event->plog_offset);
+    assert_int_equal(event->plog_offset, ++count->next);
+    return true;
 }
 
 static uint64_t events_of(struct app_fixture *f, uint16_t partition)
@@ -555,7 +582,7 @@ static void expect_gapless(struct app_fixture *f, uint64_t workspace, uint64_t u
                                           PAWL_APP_SEQ_OW_RECORD };
 
     for (size_t i = 0; i < COUNT_OF(sequences); i++) {
-        pawl_app_certificate certificate;
+        pawl_app_certificate certificate = PAWL_APP_CERTIFICATE_INIT;
         assert_ok(pawl_app_verify_sequence(
                       f->app, workspace, sequences[i], NULL, NULL, &certificate, &f->error),
                   &f->error);
@@ -677,7 +704,9 @@ static void test_commands_are_submitted_and_answered_in_order(void **state)
     struct app_fixture *f = *state;
     struct answers answers = { .in_order = true };
     struct submission submissions[5];
-    const pawl_app_create create = { PAWL_APP_C_RECORD, 1, 0, V("order"), V("{}") };
+    const pawl_app_create create = {
+        sizeof(pawl_app_create), PAWL_APP_C_RECORD, 1, 0, V("order"), V("{}")
+    };
 
     pawl__lock_init(&answers.lock);
     pawl__cond_init(&answers.changed);
@@ -692,7 +721,7 @@ static void test_commands_are_submitted_and_answered_in_order(void **state)
         command.creates = &create;
         command.create_count = 1;
         assert_ok(
-            pawl_app_submit(f->app, &command, take_answer, &submissions[1 + i % 4], &f->error),
+            pawl_app_exec_async(f->app, &command, take_answer, &submissions[1 + i % 4], &f->error),
             &f->error);
     }
     await_answers(&answers, MANY);
@@ -700,14 +729,15 @@ static void test_commands_are_submitted_and_answered_in_order(void **state)
     assert_true(answers.in_order);
 
     pawl_app_command bad = shop(0);
-    assert_status(pawl_app_submit(f->app, &bad, take_answer, &submissions[1], &f->error),
+    assert_status(pawl_app_exec_async(f->app, &bad, take_answer, &submissions[1], &f->error),
                   PAWL_INVALID,
                   &f->error);
-    const pawl_app_update update = { 200001, V("{}") };
+    const pawl_app_update update = { sizeof(pawl_app_update), 200001, V("{}") };
     bad = shop(1);
     bad.updates = &update;
     bad.update_count = 1;
-    assert_ok(pawl_app_submit(f->app, &bad, take_answer, &submissions[1], &f->error), &f->error);
+    assert_ok(pawl_app_exec_async(f->app, &bad, take_answer, &submissions[1], &f->error),
+              &f->error);
     await_answers(&answers, MANY + 1); /* not for the one that was refused at once */
     assert_int_equal(answers.failed, 1);
     pawl__cond_done(&answers.changed);
@@ -727,7 +757,7 @@ static void test_a_write_that_did_not_happen_gives_its_numbers_back(void **state
     assert_ok(pawl__failpoint_set(NULL, &f->error), &f->error);
     assert_true(app_create(f, 7, PAWL_APP_C_RECORD) == PAWL_APP_C_ID_MIN + 1);
     assert_int_equal(f->response->plog_offset, 2);
-    pawl_app_certificate certificate;
+    pawl_app_certificate certificate = PAWL_APP_CERTIFICATE_INIT;
     assert_ok(pawl_app_verify_sequence(
                   f->app, 7, PAWL_APP_SEQ_C_RECORD, NULL, NULL, &certificate, &f->error),
               &f->error);
@@ -770,7 +800,7 @@ static void test_a_close_beside_a_store_that_hangs_is_bounded(void **state)
         assert_true(status == PAWL_TIMEOUT || status == PAWL_BUSY);
     }
     left_behind = STEAL(f->app);
-    pawl_app_close(left_behind);
+    pawl_app_close(left_behind, 0, NULL);
     assert_true(pawl__monotonic_ns(pawl__clock_real()) < hangs_until_ns);
     assert_ok(pawl__failpoint_set(NULL, &f->error), &f->error);
 }

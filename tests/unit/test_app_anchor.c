@@ -138,7 +138,7 @@ static void test_a_cut_of_everything_at_once_is_noticed_at_the_next_start(void *
     }
     fill(f);
     cut_everything(f, 3);
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     assert_status(try_open(f), PAWL_CORRUPT, &f->error);
     assert_message(&f->error,
                    "cut off: the log of partition 1 ends at offset 2, its anchor is at 3");
@@ -150,7 +150,11 @@ static void test_another_last_event_is_noticed_at_the_next_start(void **state)
 {
     struct app_fixture *f = *state;
     AUTO(pawl__buf_done) struct pawl__buf bytes = BUF_INIT(4096);
-    const pawl_app_event event = { .workspace = 7, .plog_offset = 3, .wlog_offset = 3, .kind = 1 };
+    const pawl_app_event event = { .size = sizeof(pawl_app_event),
+                                   .workspace = 7,
+                                   .plog_offset = 3,
+                                   .wlog_offset = 3,
+                                   .kind = 1 };
 
     if (f->in_memory) {
         return;
@@ -158,7 +162,7 @@ static void test_another_last_event_is_noticed_at_the_next_start(void **state)
     fill(f);
     pawl__app_event_encode(&event, &bytes);
     app_sabotage(f, APP_PLOG, pawl__app_key_plog(1, PARTITION, 3), pawl__buf_view(&bytes));
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     assert_status(try_open(f), PAWL_CORRUPT, &f->error);
     assert_message(&f->error, "offset 3 of the log of partition 1 is not the one");
     assert_message(&f->error, "restore it, or to continue with this one remove the anchor");
@@ -175,7 +179,7 @@ static void test_a_log_that_was_cut_goes_on_when_somebody_removes_the_anchor(voi
     cut_everything(f, 3);
     app_remove_anchor(f);
     f->app->anchor_writer.started = false; /* and it is not written again */
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     assert_ok(try_open(f), &f->error);
     assert_int_equal(app_invoice(f, WORKSPACE), 1002);
 }
@@ -192,7 +196,7 @@ static void test_a_damaged_anchor_is_told_and_an_older_one_is_fine(void **state)
     struct app_store *store = f->app->store;
     assert_ok(store->ops->read_anchor(store, &old, &f->error), &f->error);
     app_invoice(f, WORKSPACE);
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     app_open(f);
     store = f->app->store;
     assert_ok(store->ops->write_anchor(store, pawl__buf_view(&old), &f->error), &f->error);
@@ -202,7 +206,7 @@ static void test_a_damaged_anchor_is_told_and_an_older_one_is_fine(void **state)
     store = f->app->store;
     assert_ok(store->ops->write_anchor(store, pawl_view_of("junk"), &f->error), &f->error);
     f->app->anchor_writer.started = false;
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     assert_status(try_open(f), PAWL_CORRUPT, &f->error);
     assert_message(&f->error, "anchor");
     assert_message(&f->error, "not what pawl wrote");
@@ -230,15 +234,16 @@ static void alter_descriptor(struct app_fixture *f, const char *from, const char
     app_sabotage(f, APP_META, key, value.bytes);
 }
 
-static void count_descriptor(void *context, pawl_app_part part, const char *what)
+static bool count_descriptor(void *context, const pawl_app_damage *damage)
 {
-    *(int *)context +=
-        part == PAWL_APP_PART_DESCRIPTOR && strstr(what, "descriptor of application") != NULL;
+    *(int *)context += damage->part == PAWL_APP_PART_DESCRIPTOR
+                       && strstr(damage->what, "descriptor of application") != NULL;
+    return true;
 }
 
 static void expect_altered(struct app_fixture *f)
 {
-    pawl_app_report report;
+    pawl_app_report report = PAWL_APP_REPORT_INIT;
     int named = 0;
 
     assert_status(try_open(f), PAWL_CORRUPT, &f->error);
@@ -256,7 +261,7 @@ static void expect_altered(struct app_fixture *f)
                   PAWL_CORRUPT,
                   &f->error);
     assert_int_equal(named, 1);
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     f->options.read_only = false;
 }
 
@@ -275,7 +280,7 @@ static void test_an_altered_descriptor_gives_no_number_at_the_next_start(void **
     fill(f);
     for (size_t i = 0; i < COUNT_OF(edits); i++) {
         alter_descriptor(f, edits[i][0], edits[i][1]);
-        pawl_app_close(STEAL(f->app));
+        pawl_app_close(STEAL(f->app), 0, NULL);
         expect_altered(f);
         struct app_store *store = NULL;
         const struct app_store_options options = { .must_exist = true, .app_name = "orders" };
@@ -301,7 +306,7 @@ static void test_a_descriptor_with_the_id_of_another_is_refused_without_an_ancho
     alter_descriptor(f, "\"id\":1,", "\"id\":2,");
     app_remove_anchor(f);
     f->app->anchor_writer.started = false;
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     for (int i = 0; i < 2; i++) {
         f->options.read_only = i == 1;
         assert_status(try_open(f), PAWL_CORRUPT, &f->error);
@@ -330,7 +335,7 @@ static void test_an_anchor_of_the_first_version_is_brought_up_to_date_and_guards
     assert_ok(store->ops->read_anchor(store, &now, &f->error), &f->error);
     assert_memory_equal(now.data, "pawl-app-anchor 2 ", 18);
     alter_descriptor(f, "\"trust\":0", "\"trust\":1");
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     expect_altered(f);
 }
 
@@ -345,7 +350,7 @@ static void test_who_removes_the_anchor_accepts_the_descriptor_as_it_is(void **s
     alter_descriptor(f, "\"trust\":0", "\"trust\":1");
     app_remove_anchor(f);
     f->app->anchor_writer.started = false;
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     assert_ok(try_open(f), &f->error);
     assert_int_equal(pawl_app_get_descriptor(f->app)->trust, PAWL_APP_TRUST_1);
     assert_int_equal(app_invoice(f, WORKSPACE), 1003);
@@ -363,7 +368,7 @@ static void test_closing_does_not_wait_for_an_anchor_that_cannot_be_written(void
     app_invoice(f, WORKSPACE);
     assert_ok(pawl__failpoint_set("app.anchor.write.before=delay:4000", &f->error), &f->error);
     left_behind = STEAL(f->app);
-    assert_status(pawl_app_close_within(left_behind, 500, &f->error), PAWL_TIMEOUT, &f->error);
+    assert_status(pawl_app_close(left_behind, 500, &f->error), PAWL_TIMEOUT, &f->error);
     assert_ok(pawl__failpoint_set(NULL, &f->error), &f->error);
 }
 
@@ -398,7 +403,7 @@ static void test_an_anchor_that_cannot_be_written_is_told_once(void **state)
         assert_true(pawl__monotonic_ns(pawl__clock_real()) < deadline_ns);
         app_invoice(f, WORKSPACE);
     }
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     pawl_set_log_sink(NULL, NULL, PAWL_LOG_WARNING);
     assert_ok(pawl__failpoint_set(NULL, &f->error), &f->error);
     assert_int_equal(atomic_load(&told.failing), 1);
@@ -443,7 +448,7 @@ static void test_an_application_that_was_moved_takes_no_more_commands(void **sta
     copy(away, f->location);
     assert_status(app_try_invoice(f, WORKSPACE), PAWL_IO, &f->error);
     assert_message(&f->error, "was moved, replaced or deleted while it was open");
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     tempdir_remove(f->location); /* what was moved is whole */
     assert_int_equal(rename(away, f->location), 0);
     app_open(f);
@@ -460,7 +465,7 @@ static void test_a_copy_under_another_name_is_refused_by_name(void **state)
     }
     app_open(f);
     app_invoice(f, WORKSPACE);
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     AUTO(pawl__text_free) char *backup = beside(f, "backup-orders");
     copy(f->location, backup);
     pawl_app_options options = PAWL_APP_OPTIONS_INIT;
@@ -475,7 +480,7 @@ static void test_a_copy_under_another_name_is_refused_by_name(void **state)
     assert_message(&f->error, "lives in a directory of its name, not in 'backup-orders'");
     app_open(f); /* the original is as it was */
     assert_int_equal(app_invoice(f, WORKSPACE), 1001);
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     snprintf(f->location, sizeof(f->location), "%s/./orders//", f->dir);
     app_open(f);
 }
@@ -499,7 +504,7 @@ static void test_a_second_application_with_the_same_id_is_refused_by_name(void *
     assert_ok(pawl__fs_make_dir(elsewhere, &f->error), &f->error);
     AUTO(pawl__text_free) char *made = pawl__fs_join(elsewhere, "bills");
     assert_ok(pawl_app_open(made, &other, NULL, &second, &f->error), &f->error);
-    pawl_app_close(second);
+    pawl_app_close(second, 0, NULL);
     assert_int_equal(rename(made, bills), 0); /* brought in from elsewhere */
     assert_status(pawl_app_open(bills, NULL, NULL, &second, &f->error), PAWL_CONFLICT, &f->error);
     assert_message(&f->error, "'orders'");
@@ -516,7 +521,7 @@ static void test_the_id_of_an_application_without_an_anchor_is_refused_by_name(v
         return;
     }
     app_open(f);
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     AUTO(pawl__text_free) char *path = beside(f, "orders.anchor");
     AUTO(pawl__text_free) char *bills = beside(f, "bills");
     other.name = "bills";
@@ -537,7 +542,7 @@ static void test_the_id_of_an_application_without_an_anchor_is_refused_by_name(v
     assert_message(&f->error, "whether 'orders' has id 1 already");
     tempdir_remove(f->location);
     assert_ok(pawl_app_open(bills, &other, NULL, &second, &f->error), &f->error);
-    pawl_app_close(second);
+    pawl_app_close(second, 0, NULL);
 }
 
 static void test_an_application_that_is_gone_is_not_begun_anew(void **state)
@@ -549,7 +554,7 @@ static void test_an_application_that_is_gone_is_not_begun_anew(void **state)
     }
     app_open(f);
     app_invoice(f, WORKSPACE);
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     AUTO(pawl__text_free) char *away = beside(f, "away");
     assert_int_equal(rename(f->location, away), 0);
     assert_status(pawl_app_open(f->location, &f->descriptor, NULL, &f->app, &f->error),
@@ -571,10 +576,10 @@ static void test_an_anchor_that_cannot_be_read_is_not_taken_for_none(void **stat
     }
     app_open(f);
     app_invoice(f, WORKSPACE);
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     AUTO(pawl__text_free) char *path = beside(f, "orders.anchor");
     for (size_t i = 0; i < COUNT_OF(sizes); i++) {
-        pawl_app_report report;
+        pawl_app_report report = PAWL_APP_REPORT_INIT;
         assert_int_equal(truncate(path, sizes[i]), 0);
         f->options.read_only = false;
         assert_status(try_open(f), PAWL_CORRUPT, &f->error);
@@ -583,7 +588,7 @@ static void test_an_anchor_that_cannot_be_read_is_not_taken_for_none(void **stat
         assert_status(
             pawl_app_verify(f->app, 0, NULL, NULL, &report, &f->error), PAWL_CORRUPT, &f->error);
         assert_false(report.anchor_missing);
-        pawl_app_close(STEAL(f->app));
+        pawl_app_close(STEAL(f->app), 0, NULL);
     }
 }
 

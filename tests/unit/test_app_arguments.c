@@ -14,28 +14,25 @@
 
 static const pawl_view nowhere = { NULL, 5 };
 
-static pawl_status see_record(void *context, const pawl_app_record *record, pawl_error *reterr)
+static bool see_record(void *context, const pawl_app_record *record)
 {
     (void)context;
     (void)record;
-    (void)reterr;
-    return PAWL_OK;
+    return true;
 }
 
-static pawl_status see_event(void *context, const pawl_app_event *event, pawl_error *reterr)
+static bool see_event(void *context, const pawl_app_event *event)
 {
     (void)context;
     (void)event;
-    (void)reterr;
-    return PAWL_OK;
+    return true;
 }
 
-static pawl_status see_name(void *context, const char *name, pawl_error *reterr)
+static bool see_name(void *context, const char *name)
 {
     (void)context;
     (void)name;
-    (void)reterr;
-    return PAWL_OK;
+    return true;
 }
 
 static void see_answer(void *context, pawl_app_response *response, const pawl_error *error)
@@ -53,19 +50,20 @@ static void see_answer(void *context, pawl_app_response *response, const pawl_er
         assert_message(&error, words);               \
     } while (0)
 
-static pawl_status see_sequence(void *context, uint16_t sequence, pawl_error *reterr)
+static bool see_sequence(void *context, const pawl_app_sequence *sequence)
 {
     (void)context;
     (void)sequence;
-    (void)reterr;
-    return PAWL_OK;
+    return true;
 }
 
 static void test_a_null_argument_is_invalid_by_its_name(void **state)
 {
     struct app_fixture *f = *state;
-    const pawl_app_command command = { .workspace = 7, .kind = V("shop") };
-    pawl_sequencer_status status;
+    const pawl_app_command command = { .size = sizeof(pawl_app_command),
+                                       .workspace = 7,
+                                       .kind = V("shop") };
+    pawl_sequencer_status status = PAWL_SEQUENCER_STATUS_INIT;
     pawl_app_response *response = NULL;
     uint64_t offset = 0;
     char *text = NULL;
@@ -80,16 +78,16 @@ static void test_a_null_argument_is_invalid_by_its_name(void **state)
     REFUSED(pawl_app_get_metrics(NULL, &text, NULL, &error), "app: is NULL");
     REFUSED(pawl_app_get_metrics(app, NULL, NULL, &error), "ret_text: is NULL");
     REFUSED(pawl_app_visit_sequences(NULL, see_sequence, NULL, &error), "app: is NULL");
-    REFUSED(pawl_app_visit_sequences(app, NULL, NULL, &error), "visitor: is NULL");
+    REFUSED(pawl_app_visit_sequences(app, NULL, NULL, &error), "visit: is NULL");
     REFUSED(pawl_app_get_log_end(NULL, 0, &offset, &error), "app: is NULL");
     REFUSED(pawl_app_get_log_end(app, 0, NULL, &error), "ret_offset: is NULL");
     REFUSED(pawl_app_get_log_end(app, UINT16_MAX, &offset, &error), "there is no partition");
     REFUSED(pawl_app_exec(NULL, &command, &response, &error), "app: is NULL");
     REFUSED(pawl_app_exec(app, NULL, &response, &error), "command: is NULL");
     REFUSED(pawl_app_exec(app, &command, NULL, &error), "ret_response: is NULL");
-    REFUSED(pawl_app_submit(NULL, &command, see_answer, NULL, &error), "app: is NULL");
-    REFUSED(pawl_app_submit(app, NULL, see_answer, NULL, &error), "command: is NULL");
-    REFUSED(pawl_app_submit(app, &command, NULL, NULL, &error), "answer: is NULL");
+    REFUSED(pawl_app_exec_async(NULL, &command, see_answer, NULL, &error), "app: is NULL");
+    REFUSED(pawl_app_exec_async(app, NULL, see_answer, NULL, &error), "command: is NULL");
+    REFUSED(pawl_app_exec_async(app, &command, NULL, NULL, &error), "done: is NULL");
     assert_int_equal(pawl_app_exec(NULL, NULL, NULL, NULL), PAWL_INVALID);
     assert_null(pawl_app_get_descriptor(NULL));
     assert_string_equal(pawl_app_sequence_name(NULL, APP_INVOICE), "");
@@ -98,26 +96,26 @@ static void test_a_null_argument_is_invalid_by_its_name(void **state)
     assert_string_equal(pawl_app_class_word((pawl_app_class)99), "unknown");
     assert_string_equal(pawl_app_fault_word((pawl_app_fault)99), "unknown");
     pawl_app_response_free(NULL);
-    pawl_app_close(NULL);
-    assert_int_equal(pawl_app_close_within(NULL, 1, NULL), PAWL_OK);
+    pawl_app_close(NULL, 0, NULL);
+    assert_int_equal(pawl_app_close(NULL, 1, NULL), PAWL_OK);
 }
 
 static void test_a_reader_without_its_arguments_is_invalid(void **state)
 {
     struct app_fixture *f = *state;
-    pawl_app_certificate certificate;
-    pawl_app_report report;
+    pawl_app_certificate certificate = PAWL_APP_CERTIFICATE_INIT;
+    pawl_app_report report = PAWL_APP_REPORT_INIT;
 
     app_open(f);
     pawl_app *app = f->app;
     REFUSED(pawl_app_read_record(NULL, 7, 65540, see_record, NULL, &error), "app");
-    REFUSED(pawl_app_read_record(app, 7, 65540, NULL, NULL, &error), "visitor");
+    REFUSED(pawl_app_read_record(app, 7, 65540, NULL, NULL, &error), "visit");
     REFUSED(pawl_app_read_c_records(NULL, 7, 0, 0, see_record, NULL, &error), "app");
-    REFUSED(pawl_app_read_c_records(app, 7, 0, 0, NULL, NULL, &error), "visitor");
+    REFUSED(pawl_app_read_c_records(app, 7, 0, 0, NULL, NULL, &error), "visit");
     REFUSED(pawl_app_read_wlog(NULL, 7, 0, 0, see_event, NULL, &error), "app");
-    REFUSED(pawl_app_read_wlog(app, 7, 0, 0, NULL, NULL, &error), "visitor");
+    REFUSED(pawl_app_read_wlog(app, 7, 0, 0, NULL, NULL, &error), "visit");
     REFUSED(pawl_app_read_plog(NULL, 0, 0, 0, see_event, NULL, &error), "app");
-    REFUSED(pawl_app_read_plog(app, 0, 0, 0, NULL, NULL, &error), "visitor");
+    REFUSED(pawl_app_read_plog(app, 0, 0, 0, NULL, NULL, &error), "visit");
     REFUSED(pawl_app_read_plog(app, 2, 0, 0, see_event, NULL, &error), "partition 2");
     REFUSED(pawl_app_verify_sequence(NULL, 7, 1, NULL, NULL, &certificate, &error), "app");
     REFUSED(pawl_app_verify_sequence(app, 7, 1, NULL, NULL, NULL, &error), "ret_certificate");
@@ -143,7 +141,7 @@ static void test_places_and_openings_need_their_arguments(void **state)
     pawl_app_options options = f->options;
 
     REFUSED(pawl_app_list(NULL, see_name, NULL, &error), "place: is NULL");
-    REFUSED(pawl_app_list(f->dir, NULL, NULL, &error), "visitor: is NULL");
+    REFUSED(pawl_app_list(f->dir, NULL, NULL, &error), "visit: is NULL");
     REFUSED(pawl_app_locate(NULL, "orders", &text, &error), "place: is NULL");
     REFUSED(pawl_app_locate(f->dir, NULL, &text, &error), "name: is NULL");
     REFUSED(pawl_app_locate(f->dir, "orders", NULL, &error), "ret_location: is NULL");
@@ -175,14 +173,14 @@ static void test_what_is_wrong_inside_a_descriptor_is_named(void **state)
 {
     struct app_fixture *f = *state;
     pawl_app_descriptor bad = f->descriptor;
-    pawl_app_sequence sequence = { NULL, APP_INVOICE, 1 };
-    pawl_app_kind kind = { "shop", 1, &sequence, 1 };
+    pawl_app_sequence sequence = { sizeof(pawl_app_sequence), NULL, APP_INVOICE, 1 };
+    pawl_app_kind kind = { sizeof(pawl_app_kind), "shop", 1, &sequence, 1 };
 
     bad.name = NULL;
     expect_no_descriptor(f, bad, "name");
     bad = f->descriptor;
     bad.size++;
-    expect_no_descriptor(f, bad, "PAWL_APP_DESCRIPTOR_INIT");
+    expect_no_descriptor(f, bad, "_INIT");
     bad = f->descriptor;
     bad.kinds = NULL;
     expect_no_descriptor(f, bad, "kinds: is NULL");
@@ -208,19 +206,23 @@ static void expect_no_command(struct app_fixture *f, pawl_app_command command, c
     pawl_app_response *response = NULL;
 
     REFUSED(pawl_app_exec(f->app, &command, &response, &error), words);
-    REFUSED(pawl_app_submit(f->app, &command, see_answer, NULL, &error), words);
+    REFUSED(pawl_app_exec_async(f->app, &command, see_answer, NULL, &error), words);
     assert_null(response);
 }
 
 static void test_what_is_wrong_inside_a_command_is_named(void **state)
 {
     struct app_fixture *f = *state;
-    const pawl_app_create good = { PAWL_APP_C_RECORD, 1, 0, V("order"), V("{}") };
-    pawl_app_create creates[2] = { good, good };
-    pawl_app_update update = { .id = 65540, .data = nowhere };
-    pawl_app_command command = {
-        .workspace = 7, .kind = V("shop"), .creates = creates, .create_count = 2
+    const pawl_app_create good = {
+        sizeof(pawl_app_create), PAWL_APP_C_RECORD, 1, 0, V("order"), V("{}")
     };
+    pawl_app_create creates[2] = { good, good };
+    pawl_app_update update = { .size = sizeof(pawl_app_update), .id = 65540, .data = nowhere };
+    pawl_app_command command = { .size = sizeof(pawl_app_command),
+                                 .workspace = 7,
+                                 .kind = V("shop"),
+                                 .creates = creates,
+                                 .create_count = 2 };
     pawl_app_command bad = command;
 
     app_open(f);
@@ -243,22 +245,27 @@ static void test_what_is_wrong_inside_a_command_is_named(void **state)
     expect_no_command(f, bad, "data: is NULL");
     creates[1].data = nowhere;
     expect_no_command(f, command, "data: is NULL");
-    creates[1] = (pawl_app_create){ (pawl_app_class)-1, 2, 0, V("order"), V("{}") };
+    creates[1] =
+        (pawl_app_create){ sizeof(pawl_app_create), (pawl_app_class)-1, 2, 0, V("order"), V("{}") };
     expect_no_command(f, command, "no class of records");
-    creates[1] = (pawl_app_create){ PAWL_APP_W_RECORD, 2, 0, nowhere, V("{}") };
+    creates[1] =
+        (pawl_app_create){ sizeof(pawl_app_create), PAWL_APP_W_RECORD, 2, 0, nowhere, V("{}") };
     expect_no_command(f, command, "table: is NULL");
-    creates[1] = (pawl_app_create){ PAWL_APP_W_RECORD, 2, 0, { NULL, 0 }, V("{}") };
+    creates[1] =
+        (pawl_app_create){ sizeof(pawl_app_create), PAWL_APP_W_RECORD, 2, 0, { NULL, 0 }, V("{}") };
     expect_no_command(f, command, "table: empty");
-    creates[1] = (pawl_app_create){ PAWL_APP_W_RECORD, 2, 0, V("order"), { NULL, 0 } };
+    creates[1] = (pawl_app_create){
+        sizeof(pawl_app_create), PAWL_APP_W_RECORD, 2, 0, V("order"), { NULL, 0 }
+    };
     expect_no_command(f, command, "creates[1]: data");
 }
 
 static void test_json_needs_its_arguments_and_what_is_inside_them(void **state)
 {
     struct app_fixture *f = *state;
-    pawl_app_response response = { .id_count = 1 };
-    pawl_app_record record = { .table = nowhere };
-    pawl_app_event event = { .key = nowhere };
+    pawl_app_response response = { .size = sizeof(pawl_app_response), .id_count = 1 };
+    pawl_app_record record = { .size = sizeof(pawl_app_record), .table = nowhere };
+    pawl_app_event event = { .size = sizeof(pawl_app_event), .key = nowhere };
     char *text = NULL;
     size_t len = 0;
 
@@ -268,28 +275,33 @@ static void test_json_needs_its_arguments_and_what_is_inside_them(void **state)
     REFUSED(pawl_app_exec_json(app, 7, nowhere, &text, &len, &error), "command: is NULL");
     REFUSED(pawl_app_exec_json(app, 7, V("{}"), NULL, &len, &error), "ret_json: is NULL");
     REFUSED(pawl_app_exec_json(app, 7, V("{}"), &text, NULL, &error), "ret_len: is NULL");
-    REFUSED(pawl_app_submit_json(NULL, 7, V("{}"), see_answer, NULL, &error), "app: is NULL");
-    REFUSED(pawl_app_submit_json(app, 7, nowhere, see_answer, NULL, &error), "command: is NULL");
-    REFUSED(pawl_app_submit_json(app, 7, V("{}"), NULL, NULL, &error), "answer: is NULL");
-    REFUSED(pawl_app_submit_json_with_key(app, 7, nowhere, V("{}"), see_answer, NULL, &error),
+    REFUSED(pawl_app_exec_json_async(
+                NULL, 7, (pawl_view){ NULL, 0 }, V("{}"), see_answer, NULL, &error),
+            "app: is NULL");
+    REFUSED(
+        pawl_app_exec_json_async(app, 7, (pawl_view){ NULL, 0 }, nowhere, see_answer, NULL, &error),
+        "command: is NULL");
+    REFUSED(pawl_app_exec_json_async(app, 7, (pawl_view){ NULL, 0 }, V("{}"), NULL, NULL, &error),
+            "done: is NULL");
+    REFUSED(pawl_app_exec_json_async(app, 7, nowhere, V("{}"), see_answer, NULL, &error),
             "key: is NULL");
     REFUSED(pawl_app_response_to_json(app, NULL, &text, &len, &error), "response: is NULL");
     REFUSED(pawl_app_response_to_json(NULL, &response, &text, &len, &error), "app: is NULL");
     REFUSED(pawl_app_response_to_json(app, &response, &text, &len, &error), "ids: is NULL");
-    response = (pawl_app_response){ .number_count = 1 };
+    response = (pawl_app_response){ .size = sizeof(pawl_app_response), .number_count = 1 };
     REFUSED(pawl_app_response_to_json(app, &response, &text, &len, &error), "numbers: is NULL");
     REFUSED(pawl_app_record_to_json(NULL, &text, &len, &error), "record: is NULL");
     REFUSED(pawl_app_record_to_json(&record, &text, &len, &error), "table: is NULL");
-    record = (pawl_app_record){ .data = nowhere };
+    record = (pawl_app_record){ .size = sizeof(pawl_app_record), .data = nowhere };
     REFUSED(pawl_app_record_to_json(&record, &text, &len, &error), "data: is NULL");
     REFUSED(pawl_app_event_to_json(app, NULL, &text, &len, &error), "event: is NULL");
     REFUSED(pawl_app_event_to_json(NULL, &event, &text, &len, &error), "app: is NULL");
     REFUSED(pawl_app_event_to_json(app, &event, &text, &len, &error), "key: is NULL");
-    event = (pawl_app_event){ .record_count = 1 };
+    event = (pawl_app_event){ .size = sizeof(pawl_app_event), .record_count = 1 };
     REFUSED(pawl_app_event_to_json(app, &event, &text, &len, &error), "records: is NULL");
     event.records = &record;
     REFUSED(pawl_app_event_to_json(app, &event, &text, &len, &error), "data: is NULL");
-    event = (pawl_app_event){ .number_count = 1 };
+    event = (pawl_app_event){ .size = sizeof(pawl_app_event), .number_count = 1 };
     REFUSED(pawl_app_event_to_json(app, &event, &text, &len, &error), "numbers: is NULL");
     assert_null(text);
 }
@@ -297,23 +309,30 @@ static void test_json_needs_its_arguments_and_what_is_inside_them(void **state)
 static void test_an_application_that_only_reads_denies_what_is_submitted(void **state)
 {
     struct app_fixture *f = *state;
-    const pawl_app_command command = { .workspace = 7, .kind = V("shop") };
+    const pawl_app_command command = { .size = sizeof(pawl_app_command),
+                                       .workspace = 7,
+                                       .kind = V("shop") };
 
     if (f->in_memory) {
         return;
     }
     app_open(f);
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     pawl_app_options options = f->options;
     options.read_only = true;
     assert_ok(pawl_app_open(f->location, NULL, &options, &f->app, &f->error), &f->error);
     assert_status(
-        pawl_app_submit(f->app, &command, see_answer, NULL, &f->error), PAWL_DENIED, &f->error);
+        pawl_app_exec_async(f->app, &command, see_answer, NULL, &f->error), PAWL_DENIED, &f->error);
     assert_message(&f->error, "opened for reading");
-    assert_status(
-        pawl_app_submit_json(f->app, 7, V("{\"kind\":\"shop\"}"), see_answer, NULL, &f->error),
-        PAWL_DENIED,
-        &f->error);
+    assert_status(pawl_app_exec_json_async(f->app,
+                                           7,
+                                           (pawl_view){ NULL, 0 },
+                                           V("{\"kind\":\"shop\"}"),
+                                           see_answer,
+                                           NULL,
+                                           &f->error),
+                  PAWL_DENIED,
+                  &f->error);
 }
 
 /* --- from within callbacks --- */
@@ -347,16 +366,18 @@ static void note_inner_answer(void *context, pawl_app_response *response, const 
 
 static void call_from_within(struct inner *inner)
 {
-    const pawl_app_command command = { .workspace = 7, .kind = V("shop") };
+    const pawl_app_command command = { .size = sizeof(pawl_app_command),
+                                       .workspace = 7,
+                                       .kind = V("shop") };
     pawl_app_response *response = NULL;
 
     pawl_error error = PAWL_ERROR_INIT;
 
-    inner->closed = detail_of(pawl_app_close_within(inner->f->app, 1000, &error), &error);
-    pawl_app_close(inner->f->app);
+    inner->closed = detail_of(pawl_app_close(inner->f->app, 1000, &error), &error);
+    pawl_app_close(inner->f->app, 0, NULL);
     inner->executed = detail_of(pawl_app_exec(inner->f->app, &command, &response, &error), &error);
     pawl_app_response_free(response);
-    inner->submitted = pawl_app_submit(inner->f->app, &command, note_inner_answer, inner, NULL);
+    inner->submitted = pawl_app_exec_async(inner->f->app, &command, note_inner_answer, inner, NULL);
     inner->read = pawl_app_read_plog(inner->f->app, 0, 1, 0, see_event, NULL, NULL);
 }
 
@@ -371,12 +392,14 @@ static void test_an_answer_cannot_close_nor_wait_for_a_command(void **state)
 {
     struct app_fixture *f = *state;
     struct inner inner = { .f = f };
-    const pawl_app_command command = { .workspace = 7, .kind = V("shop") };
+    const pawl_app_command command = { .size = sizeof(pawl_app_command),
+                                       .workspace = 7,
+                                       .kind = V("shop") };
 
     app_open(f);
     assert_int_equal(sem_init(&inner.done, 0, 0), 0);
     assert_ok(pawl_app_wait(f->app, APP_PATIENCE_MS, &f->error), &f->error);
-    assert_ok(pawl_app_submit(f->app, &command, call_in_answer, &inner, &f->error), &f->error);
+    assert_ok(pawl_app_exec_async(f->app, &command, call_in_answer, &inner, &f->error), &f->error);
     await(&inner.done);
     assert_int_equal(inner.closed, PAWL_DETAIL_WRONG_THREAD);
     assert_int_equal(inner.executed, PAWL_DETAIL_WRONG_THREAD);
@@ -385,19 +408,20 @@ static void test_an_answer_cannot_close_nor_wait_for_a_command(void **state)
     sem_destroy(&inner.done);
 }
 
-static pawl_status call_in_visitor(void *context, const pawl_app_event *event, pawl_error *reterr)
+static bool call_in_visitor(void *context, const pawl_app_event *event)
 {
     (void)event;
-    (void)reterr;
     call_from_within(context);
-    return PAWL_OK;
+    return true;
 }
 
 static void test_a_visitor_cannot_close_and_may_do_all_else(void **state)
 {
     struct app_fixture *f = *state;
     struct inner inner = { .f = f };
-    const pawl_app_command command = { .workspace = 7, .kind = V("shop") };
+    const pawl_app_command command = { .size = sizeof(pawl_app_command),
+                                       .workspace = 7,
+                                       .kind = V("shop") };
 
     app_open(f);
     assert_int_equal(sem_init(&inner.done, 0, 0), 0);
@@ -418,17 +442,18 @@ static void call_once(struct inner *inner)
     }
 }
 
-static void call_at_a_fault(void *context, pawl_app_part part, const char *what)
+static bool call_at_a_fault(void *context, const pawl_app_damage *damage)
 {
-    (void)part;
-    (void)what;
+    (void)damage;
     call_once(context);
+    return true;
 }
 
-static void call_at_a_finding(void *context, const pawl_app_finding *finding)
+static bool call_at_a_finding(void *context, const pawl_app_finding *finding)
 {
     (void)finding;
     call_once(context);
+    return true;
 }
 
 static void assert_was_inside(struct inner *inner)
@@ -445,9 +470,11 @@ static void test_whoever_is_told_what_is_wrong_cannot_close(void **state)
 {
     struct app_fixture *f = *state;
     struct inner inner = { .f = f };
-    const pawl_app_command command = { .workspace = 7, .kind = V("shop") };
-    pawl_app_certificate certificate;
-    pawl_app_report report;
+    const pawl_app_command command = { .size = sizeof(pawl_app_command),
+                                       .workspace = 7,
+                                       .kind = V("shop") };
+    pawl_app_certificate certificate = PAWL_APP_CERTIFICATE_INIT;
+    pawl_app_report report = PAWL_APP_REPORT_INIT;
 
     app_open(f);
     assert_int_equal(sem_init(&inner.done, 0, 0), 0);
@@ -469,56 +496,55 @@ static void test_whoever_is_told_what_is_wrong_cannot_close(void **state)
     sem_destroy(&inner.done);
 }
 
-static pawl_status fail_without_a_word(void *context,
-                                       const pawl_app_event *event,
-                                       pawl_error *reterr)
+static bool see_one(void *context, const pawl_app_event *event)
 {
     (void)event;
-    (void)reterr;
-    return *(const pawl_status *)context;
+    ++*(int *)context;
+    return false;
 }
 
-static pawl_status fail_at_a_sequence(void *context, uint16_t sequence, pawl_error *reterr)
+static bool see_invoice(void *context, const pawl_app_sequence *sequence)
 {
-    (void)sequence;
-    (void)reterr;
-    return *(const pawl_status *)context;
+    ++*(int *)context;
+    return sequence->id != APP_INVOICE;
 }
 
-static void test_a_visitor_that_fails_without_a_word_is_believed(void **state)
+static void test_a_visitor_that_has_seen_enough_ends_the_walk(void **state)
 {
     struct app_fixture *f = *state;
-    const pawl_app_command command = { .workspace = 7, .kind = V("shop") };
-    pawl_status answer = PAWL_CONFLICT;
+    const pawl_app_command command = { .size = sizeof(pawl_app_command),
+                                       .workspace = 7,
+                                       .kind = V("shop") };
+    int seen = 0;
 
     app_open(f);
     app_exec(f, &command);
-    f->error = (pawl_error)PAWL_ERROR_INIT;
-    assert_status(pawl_app_read_plog(f->app, 1, 1, 0, fail_without_a_word, &answer, &f->error),
-                  PAWL_CONFLICT,
-                  &f->error);
-    assert_message(&f->error, "the visitor returned CONFLICT");
-    assert_status(pawl_app_visit_sequences(f->app, fail_at_a_sequence, &answer, &f->error),
-                  PAWL_CONFLICT,
-                  &f->error);
-    assert_message(&f->error, "the visitor returned CONFLICT");
-    answer = (pawl_status)-7;
-    assert_status(pawl_app_read_wlog(f->app, 7, 1, 0, fail_without_a_word, &answer, &f->error),
-                  PAWL_FAILED,
-                  &f->error);
+    app_exec(f, &command);
+    assert_ok(pawl_app_read_plog(f->app, 1, 1, 0, see_one, &seen, &f->error), &f->error);
+    assert_int_equal(seen, 1);
+    assert_ok(pawl_app_read_wlog(f->app, 7, 1, 0, see_one, &seen, &f->error), &f->error);
+    assert_int_equal(seen, 2);
+    seen = 0;
+    assert_ok(pawl_app_visit_sequences(f->app, see_invoice, &seen, &f->error), &f->error);
+    assert_int_equal(seen, 4); /* those of every kind, and the first of its own */
 }
 
 static void test_the_last_number_of_an_own_sequence_is_named(void **state)
 {
     struct app_fixture *f = *state;
-    const pawl_app_sequence sequence = { "inv", APP_INVOICE, PAWL_APP_C_ID_MAX };
-    const pawl_app_kind kind = { "shop", 1, &sequence, 1 };
+    const pawl_app_sequence sequence = {
+        sizeof(pawl_app_sequence), "inv", APP_INVOICE, PAWL_APP_C_ID_MAX
+    };
+    const pawl_app_kind kind = { sizeof(pawl_app_kind), "shop", 1, &sequence, 1 };
     const pawl_app_create create = {
-        PAWL_APP_C_RECORD, 1, 0, V("order"), V("{\"no\":{\"$next\":\"inv\"}}")
+        sizeof(pawl_app_create),          PAWL_APP_C_RECORD, 1, 0, V("order"),
+        V("{\"no\":{\"$next\":\"inv\"}}")
     };
-    const pawl_app_command command = {
-        .workspace = 7, .kind = V("shop"), .creates = &create, .create_count = 1
-    };
+    const pawl_app_command command = { .size = sizeof(pawl_app_command),
+                                       .workspace = 7,
+                                       .kind = V("shop"),
+                                       .creates = &create,
+                                       .create_count = 1 };
 
     f->descriptor.kinds = &kind;
     f->descriptor.kind_count = 1;
@@ -550,7 +576,7 @@ int main(int argc, char **argv)
         APP_TEST(test_an_answer_cannot_close_nor_wait_for_a_command),
         APP_TEST(test_a_visitor_cannot_close_and_may_do_all_else),
         APP_TEST(test_whoever_is_told_what_is_wrong_cannot_close),
-        APP_TEST(test_a_visitor_that_fails_without_a_word_is_believed),
+        APP_TEST(test_a_visitor_that_has_seen_enough_ends_the_walk),
         APP_TEST(test_the_last_number_of_an_own_sequence_is_named),
         cmocka_unit_test(test_every_function_of_the_header_is_called_here),
     };

@@ -73,18 +73,23 @@ struct findings {
     size_t count;
 };
 
-static void add_finding(void *context, pawl_app_part part, const char *what)
+static bool add_finding(void *context, const pawl_app_damage *damage)
 {
     struct findings *findings = context;
 
     findings->count++;
-    pawl__buf_add_format(&findings->text, "%s: %s\n", pawl_app_part_word(part), what);
+    pawl__buf_add_format(
+        &findings->text, "%s: %s\n", pawl_app_part_word(damage->part), damage->what);
+    return true;
 }
 
 static void update(struct app_fixture *f, uint64_t id, const char *data, const char *key)
 {
-    const pawl_app_update change = { .id = id, .data = pawl_view_of(data) };
-    const pawl_app_command command = { .workspace = SHOP,
+    const pawl_app_update change = { .size = sizeof(pawl_app_update),
+                                     .id = id,
+                                     .data = pawl_view_of(data) };
+    const pawl_app_command command = { .size = sizeof(pawl_app_command),
+                                       .workspace = SHOP,
                                        .kind = pawl_view_of("shop"),
                                        .key = pawl_view_of(key),
                                        .updates = &change,
@@ -116,7 +121,7 @@ static void fill(struct app_fixture *f, pawl_app_trust trust)
 static char *verify(struct app_fixture *f, uint64_t workspace)
 {
     struct findings findings = { .text = BUF_INIT(1 << 20) };
-    pawl_app_report report;
+    pawl_app_report report = PAWL_APP_REPORT_INIT;
     pawl_status status =
         pawl_app_verify(f->app, workspace, add_finding, &findings, &report, &f->error);
 
@@ -140,7 +145,7 @@ static void expect_whole(struct app_fixture *f)
 static void test_a_good_application_has_nothing_wrong(void **state)
 {
     struct app_fixture *f = *state;
-    pawl_app_report report;
+    pawl_app_report report = PAWL_APP_REPORT_INIT;
 
     fill(f, PAWL_APP_TRUST_0);
     expect_whole(f);
@@ -530,7 +535,7 @@ enum { RECORDS = 60 };
 static void expect_updated(struct app_fixture *f, const char *text)
 {
     struct findings findings = { .text = BUF_INIT(1 << 20) };
-    pawl_app_report report;
+    pawl_app_report report = PAWL_APP_REPORT_INIT;
     pawl_status status = pawl_app_verify(f->app, 0, add_finding, &findings, &report, &f->error);
 
     assert_status(status, findings.count == 0 ? PAWL_OK : PAWL_CORRUPT, &f->error);
@@ -635,7 +640,7 @@ static void test_a_rebuild_makes_the_numbers_anew_from_the_log(void **state)
     app_delete(f, NUMBER(1001));
     app_sabotage(f, NUMBER(1007), pawl_view_of("junk"));
     app_sabotage_number(f, OFFSET, 20, 20);
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     f->options.rebuild = true;
     app_open(f);
     assert_ok(pawl_app_wait(f->app, APP_PATIENCE_MS, &f->error), &f->error);
@@ -662,7 +667,7 @@ static void test_a_rebuild_repairs_an_older_store_that_cannot_be_brought_up(void
     app_sabotage(f, OFFSET, pawl_view_of("junk"));
     app_remove_anchor(f); /* such a store has none */
     f->app->anchor_writer.started = false;
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     assert_status(
         pawl_app_open(f->location, NULL, &f->options, &app, &f->error), PAWL_CORRUPT, &f->error);
     f->options.rebuild = true;
@@ -701,7 +706,7 @@ static void test_an_interrupted_rebuild_is_told_as_that_and_resumed_by_the_next_
         return;
     }
     fill(f, PAWL_APP_TRUST_0);
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     while (interrupt_rebuild(f, interrupted + 1)) {
         f->options.read_only = true;
         assert_ok(pawl_app_open(f->location, NULL, &f->options, &f->app, &f->error), &f->error);
@@ -711,7 +716,7 @@ static void test_an_interrupted_rebuild_is_told_as_that_and_resumed_by_the_next_
                             "rebuild' again; until then numbers, offsets and keys of numbers are "
                             "not compared\n");
         }
-        pawl_app_close(STEAL(f->app));
+        pawl_app_close(STEAL(f->app), 0, NULL);
         f->options.read_only = false;
         interrupted++;
     }
@@ -719,7 +724,7 @@ static void test_an_interrupted_rebuild_is_told_as_that_and_resumed_by_the_next_
     assert_ok(pawl_app_wait(f->app, APP_PATIENCE_MS, &f->error), &f->error);
     app_await_written(f, PARTITION);
     app_sabotage_number(f, ROW(PAWL_APP_SEQ_OW_RECORD), 999999, 2);
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     assert_true(interrupt_rebuild(f, 2)); /* what is to be forgotten is still there */
     assert_ok(pawl_app_open(f->location, NULL, &f->options, &f->app, &f->error), &f->error);
     assert_ok(pawl_app_wait(f->app, APP_PATIENCE_MS, &f->error), &f->error);
@@ -739,7 +744,7 @@ static void test_a_rebuild_from_a_log_that_lost_events_is_refused(void **state)
     }
     fill(f, PAWL_APP_TRUST_0);
     app_delete(f, PLOG(2));
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     f->options.rebuild = true;
     assert_status(
         pawl_app_open(f->location, NULL, &f->options, &app, &f->error), PAWL_CORRUPT, &f->error);
@@ -768,7 +773,7 @@ static void test_an_application_that_lost_its_format_or_descriptor_is_damaged(vo
     fill(f, PAWL_APP_TRUST_2);
     for (size_t i = 0; i < COUNT_OF(lost); i++) {
         app_delete(f, APP_META, lost[i].key(1));
-        pawl_app_close(STEAL(f->app));
+        pawl_app_close(STEAL(f->app), 0, NULL);
         for (int read_only = 0; read_only <= 1; read_only++) {
             f->options.read_only = read_only == 1;
             assert_status(pawl_app_open(f->location, NULL, &f->options, &app, &f->error),

@@ -12,7 +12,7 @@ static void look_at(struct app_fixture *f,
                     struct shared_clock *clock,
                     int64_t second)
 {
-    pawl_sequencer_status status;
+    pawl_sequencer_status status = PAWL_SEQUENCER_STATUS_INIT;
 
     shared_clock_advance(clock, (second * NS_PER_S) - clock->now_ns);
     trace_at(trace, second);
@@ -52,7 +52,7 @@ static void test_an_application_stores_its_numbers_by_the_given_clock(void **sta
                  "[ 10] the log is stored before offset 2 of 4\n"
                  "[ 11] the log is stored before offset 4 of 4\n"
                  "[ 11] the anchor is of second 1\n");
-    pawl_app_close(f->app);
+    pawl_app_close(f->app, 0, NULL);
     f->app = NULL;
     shared_clock_done(&clock);
 }

@@ -10,8 +10,10 @@
 
 #define V(text) ((pawl_view){ (text), sizeof(text) - 1 })
 
-static const pawl_app_sequence own[] = { { "invoice", 17, 1000 }, { "ticket", 16, 1 } };
-static const pawl_app_kind kinds[] = { { "shop", 2, own, 2 }, { "office", 1, NULL, 0 } };
+static const pawl_app_sequence own[] = { { sizeof(pawl_app_sequence), "invoice", 17, 1000 },
+                                         { sizeof(pawl_app_sequence), "ticket", 16, 1 } };
+static const pawl_app_kind kinds[] = { { sizeof(pawl_app_kind), "shop", 2, own, 2 },
+                                       { sizeof(pawl_app_kind), "office", 1, NULL, 0 } };
 
 static pawl_app_descriptor sample(void)
 {
@@ -50,8 +52,9 @@ static void expect_bad_sequences(const pawl_app_sequence *a,
                                  const char *message)
 {
     pawl_app_sequence both[2] = { *a, *b };
-    pawl_app_kind one[] = { { "shop", 1, both, 2 } };
-    pawl_app_kind two[] = { { "shop", 1, &both[0], 1 }, { "office", 2, &both[1], 1 } };
+    pawl_app_kind one[] = { { sizeof(pawl_app_kind), "shop", 1, both, 2 } };
+    pawl_app_kind two[] = { { sizeof(pawl_app_kind), "shop", 1, &both[0], 1 },
+                            { sizeof(pawl_app_kind), "office", 2, &both[1], 1 } };
 
     EXPECT_BAD(((void)(descriptor.kinds = one), descriptor.kind_count = 1), message);
     if (strstr(message, "twice") == NULL) {
@@ -61,16 +64,18 @@ static void expect_bad_sequences(const pawl_app_sequence *a,
 
 static void test_a_bad_descriptor_is_refused_by_name(void **state)
 {
-    static const pawl_app_kind twice[] = { { "shop", 1, NULL, 0 }, { "shop", 2, NULL, 0 } };
-    static const pawl_app_kind same_id[] = { { "shop", 1, NULL, 0 }, { "cafe", 1, NULL, 0 } };
-    static const pawl_app_kind unnamed[] = { { "", 1, NULL, 0 } };
-    static const pawl_app_sequence good = { "good", 30, 1 };
+    static const pawl_app_kind twice[] = { { sizeof(pawl_app_kind), "shop", 1, NULL, 0 },
+                                           { sizeof(pawl_app_kind), "shop", 2, NULL, 0 } };
+    static const pawl_app_kind same_id[] = { { sizeof(pawl_app_kind), "shop", 1, NULL, 0 },
+                                             { sizeof(pawl_app_kind), "cafe", 1, NULL, 0 } };
+    static const pawl_app_kind unnamed[] = { { sizeof(pawl_app_kind), "", 1, NULL, 0 } };
+    static const pawl_app_sequence good = { sizeof(pawl_app_sequence), "good", 30, 1 };
     char name[PAWL_APP_NAME_BYTES_MAX + 2];
 
     (void)state;
     memset(name, 'a', sizeof(name));
     name[sizeof(name) - 1] = '\0';
-    EXPECT_BAD(descriptor.size = 1, "PAWL_APP_DESCRIPTOR_INIT");
+    EXPECT_BAD(descriptor.size = 1, "_INIT");
     EXPECT_BAD(descriptor.name = NULL, "the application's name: empty");
     EXPECT_BAD(descriptor.name = "Orders", "'Orders' may contain only a-z");
     EXPECT_BAD(descriptor.name = "a/b", "may contain only a-z");
@@ -83,22 +88,33 @@ static void test_a_bad_descriptor_is_refused_by_name(void **state)
     EXPECT_BAD(((void)(descriptor.kinds = twice), descriptor.kind_count = 2), "kind 'shop' (2)");
     EXPECT_BAD(((void)(descriptor.kinds = same_id), descriptor.kind_count = 2), "twice");
     EXPECT_BAD(((void)(descriptor.kinds = unnamed), descriptor.kind_count = 1), "kind's name");
-    expect_bad_sequences(&good, &(pawl_app_sequence){ "x", 15, 1 }, "id 15 is reserved");
-    expect_bad_sequences(&good, &(pawl_app_sequence){ "x", 16, 0 }, "initial value 0");
-    expect_bad_sequences(&good, &(pawl_app_sequence){ "c_record", 16, 1 }, "every kind has one");
-    expect_bad_sequences(&good, &(pawl_app_sequence){ "ow_record", 16, 1 }, "every kind has one");
-    expect_bad_sequences(&good, &(pawl_app_sequence){ "wlog_offset", 16, 1 }, "every kind has one");
     expect_bad_sequences(
-        &good, &(pawl_app_sequence){ "x", 16, UINT64_MAX }, "initial value 18446744073709551615");
+        &good, &(pawl_app_sequence){ sizeof(pawl_app_sequence), "x", 15, 1 }, "id 15 is reserved");
+    expect_bad_sequences(
+        &good, &(pawl_app_sequence){ sizeof(pawl_app_sequence), "x", 16, 0 }, "initial value 0");
+    expect_bad_sequences(&good,
+                         &(pawl_app_sequence){ sizeof(pawl_app_sequence), "c_record", 16, 1 },
+                         "every kind has one");
+    expect_bad_sequences(&good,
+                         &(pawl_app_sequence){ sizeof(pawl_app_sequence), "ow_record", 16, 1 },
+                         "every kind has one");
+    expect_bad_sequences(&good,
+                         &(pawl_app_sequence){ sizeof(pawl_app_sequence), "wlog_offset", 16, 1 },
+                         "every kind has one");
+    expect_bad_sequences(&good,
+                         &(pawl_app_sequence){ sizeof(pawl_app_sequence), "x", 16, UINT64_MAX },
+                         "initial value 18446744073709551615");
     expect_bad_sequences(&good, &good, "twice");
-    expect_bad_sequences(&good, &(pawl_app_sequence){ "good", 31, 1 }, "good");
+    expect_bad_sequences(
+        &good, &(pawl_app_sequence){ sizeof(pawl_app_sequence), "good", 31, 1 }, "good");
 }
 
 static void test_a_sequence_is_the_same_in_all_kinds(void **state)
 {
-    static const pawl_app_sequence a = { "invoice", 16, 1 };
-    static const pawl_app_sequence b = { "invoice", 16, 2 };
-    static const pawl_app_kind two[] = { { "shop", 1, &a, 1 }, { "office", 2, &b, 1 } };
+    static const pawl_app_sequence a = { sizeof(pawl_app_sequence), "invoice", 16, 1 };
+    static const pawl_app_sequence b = { sizeof(pawl_app_sequence), "invoice", 16, 2 };
+    static const pawl_app_kind two[] = { { sizeof(pawl_app_kind), "shop", 1, &a, 1 },
+                                         { sizeof(pawl_app_kind), "office", 2, &b, 1 } };
 
     (void)state;
     EXPECT_BAD(((void)(descriptor.kinds = two), descriptor.kind_count = 2),
@@ -187,8 +203,11 @@ static void expect_create_refused(pawl_app_create create, const char *message)
 {
     create.table = create.table.len == 0 ? V("order") : create.table;
     create.data = create.data.len == 0 ? V("{}") : create.data;
-    expect_refused(
-        (pawl_app_command){ .creates = &create, .create_count = 1 }, PAWL_INVALID, message);
+    expect_refused((pawl_app_command){ .size = sizeof(pawl_app_command),
+                                       .creates = &create,
+                                       .create_count = 1 },
+                   PAWL_INVALID,
+                   message);
 }
 
 static void test_a_record_that_cannot_be_created_is_refused_by_name(void **state)
@@ -197,44 +216,63 @@ static void test_a_record_that_cannot_be_created_is_refused_by_name(void **state
 
     (void)state;
     memset(table, 't', sizeof(table));
-    expect_create_refused((pawl_app_create){ .record_class = (pawl_app_class)9, .raw_id = 1 },
+    expect_create_refused((pawl_app_create){ .size = sizeof(pawl_app_create),
+                                             .record_class = (pawl_app_class)9,
+                                             .raw_id = 1 },
                           "creates[0]: 9 is no class");
-    expect_create_refused((pawl_app_create){ .record_class = PAWL_APP_C_RECORD },
-                          "raw id 0 is not in 1-65535");
-    expect_create_refused((pawl_app_create){ .record_class = PAWL_APP_O_RECORD, .raw_id = 65536 },
+    expect_create_refused(
+        (pawl_app_create){ .size = sizeof(pawl_app_create), .record_class = PAWL_APP_C_RECORD },
+        "raw id 0 is not in 1-65535");
+    expect_create_refused((pawl_app_create){ .size = sizeof(pawl_app_create),
+                                             .record_class = PAWL_APP_O_RECORD,
+                                             .raw_id = 65536 },
                           "raw id 65536");
-    expect_create_refused(
-        (pawl_app_create){ .record_class = PAWL_APP_O_RECORD, .raw_id = 1, .singleton = 65536 },
-        "gets its id from a sequence");
-    expect_create_refused(
-        (pawl_app_create){ .record_class = PAWL_APP_SINGLETON, .singleton = 66048 },
-        "singleton id 66048 is not in 65536-66047");
-    expect_create_refused((pawl_app_create){ .record_class = PAWL_APP_C_RECORD,
+    expect_create_refused((pawl_app_create){ .size = sizeof(pawl_app_create),
+                                             .record_class = PAWL_APP_O_RECORD,
+                                             .raw_id = 1,
+                                             .singleton = 65536 },
+                          "gets its id from a sequence");
+    expect_create_refused((pawl_app_create){ .size = sizeof(pawl_app_create),
+                                             .record_class = PAWL_APP_SINGLETON,
+                                             .singleton = 66048 },
+                          "singleton id 66048 is not in 65536-66047");
+    expect_create_refused((pawl_app_create){ .size = sizeof(pawl_app_create),
+                                             .record_class = PAWL_APP_C_RECORD,
                                              .raw_id = 1,
                                              .table = { table, sizeof(table) } },
                           "table has 129 bytes");
-    expect_create_refused(
-        (pawl_app_create){ .record_class = PAWL_APP_C_RECORD, .raw_id = 1, .table = V("a\nb") },
-        "control character");
-    expect_create_refused(
-        (pawl_app_create){ .record_class = PAWL_APP_C_RECORD, .raw_id = 1, .data = V("{\"a\":}") },
-        "creates[0]: data");
-    expect_create_refused(
-        (pawl_app_create){ .record_class = PAWL_APP_C_RECORD, .raw_id = 1, .data = V(" [1]") },
-        "no JSON object");
-    expect_create_refused((pawl_app_create){ .record_class = PAWL_APP_C_RECORD,
+    expect_create_refused((pawl_app_create){ .size = sizeof(pawl_app_create),
+                                             .record_class = PAWL_APP_C_RECORD,
+                                             .raw_id = 1,
+                                             .table = V("a\nb") },
+                          "control character");
+    expect_create_refused((pawl_app_create){ .size = sizeof(pawl_app_create),
+                                             .record_class = PAWL_APP_C_RECORD,
+                                             .raw_id = 1,
+                                             .data = V("{\"a\":}") },
+                          "creates[0]: data");
+    expect_create_refused((pawl_app_create){ .size = sizeof(pawl_app_create),
+                                             .record_class = PAWL_APP_C_RECORD,
+                                             .raw_id = 1,
+                                             .data = V(" [1]") },
+                          "no JSON object");
+    expect_create_refused((pawl_app_create){ .size = sizeof(pawl_app_create),
+                                             .record_class = PAWL_APP_C_RECORD,
                                              .raw_id = 1,
                                              .data = V("{\"a\": {\"$raw\": 2}}") },
                           "no record with the raw id 2");
-    expect_create_refused((pawl_app_create){ .record_class = PAWL_APP_C_RECORD,
+    expect_create_refused((pawl_app_create){ .size = sizeof(pawl_app_create),
+                                             .record_class = PAWL_APP_C_RECORD,
                                              .raw_id = 1,
                                              .data = V("{\"a\": {\"$raw\": 1, \"b\": 2}}") },
                           "has nothing else in it");
-    expect_create_refused((pawl_app_create){ .record_class = PAWL_APP_C_RECORD,
+    expect_create_refused((pawl_app_create){ .size = sizeof(pawl_app_create),
+                                             .record_class = PAWL_APP_C_RECORD,
                                              .raw_id = 1,
                                              .data = V("{\"a\": {\"$raw\": \"1\"}}") },
                           "wants a number");
-    expect_create_refused((pawl_app_create){ .record_class = PAWL_APP_C_RECORD,
+    expect_create_refused((pawl_app_create){ .size = sizeof(pawl_app_create),
+                                             .record_class = PAWL_APP_C_RECORD,
                                              .raw_id = 1,
                                              .data = V("{\"$raw\": 1}") },
                           "a reference alone");
@@ -243,64 +281,93 @@ static void test_a_record_that_cannot_be_created_is_refused_by_name(void **state
 static void test_a_command_that_cannot_be_is_refused_by_name(void **state)
 {
     const pawl_app_create two[] = {
-        { PAWL_APP_C_RECORD, 5, 0, V("a"), V("{}") },
-        { PAWL_APP_W_RECORD, 5, 0, V("b"), V("{}") },
+        { sizeof(pawl_app_create), PAWL_APP_C_RECORD, 5, 0, V("a"), V("{}") },
+        { sizeof(pawl_app_create), PAWL_APP_W_RECORD, 5, 0, V("b"), V("{}") },
     };
     const pawl_app_create singletons[] = {
-        { PAWL_APP_SINGLETON, 1, 65536, V("a"), V("{}") },
-        { PAWL_APP_SINGLETON, 0, 65537, V("b"), V("{}") },
-        { PAWL_APP_SINGLETON, 2, 65536, V("c"), V("{}") },
+        { sizeof(pawl_app_create), PAWL_APP_SINGLETON, 1, 65536, V("a"), V("{}") },
+        { sizeof(pawl_app_create), PAWL_APP_SINGLETON, 0, 65537, V("b"), V("{}") },
+        { sizeof(pawl_app_create), PAWL_APP_SINGLETON, 2, 65536, V("c"), V("{}") },
     };
-    const pawl_app_create unknown = {
-        PAWL_APP_C_RECORD, 5, 0, V("a"), V("{\"n\": {\"$next\": \"nothing\"}}")
-    };
-    const pawl_app_update raw = { 65535, V("{}") };
-    const pawl_app_update between = { 200000, V("{}") };
-    const pawl_app_update again[] = { { 200001, V("{}") }, { 200001, V("{}") } };
+    const pawl_app_create unknown = { sizeof(pawl_app_create),
+                                      PAWL_APP_C_RECORD,
+                                      5,
+                                      0,
+                                      V("a"),
+                                      V("{\"n\": {\"$next\": \"nothing\"}}") };
+    const pawl_app_update raw = { sizeof(pawl_app_update), 65535, V("{}") };
+    const pawl_app_update between = { sizeof(pawl_app_update), 200000, V("{}") };
+    const pawl_app_update again[] = { { sizeof(pawl_app_update), 200001, V("{}") },
+                                      { sizeof(pawl_app_update), 200001, V("{}") } };
     char key[PAWL_APP_KEY_BYTES_MAX + 1] = { 0 };
     pawl_error error = PAWL_ERROR_INIT;
     struct app_request request = { .arena = ARENA_INIT };
 
     (void)state;
-    assert_status(
-        make(&(pawl_app_command){ .kind = V("shop") }, &request, &error), PAWL_INVALID, &error);
+    assert_status(make(&(pawl_app_command){ .size = sizeof(pawl_app_command), .kind = V("shop") },
+                       &request,
+                       &error),
+                  PAWL_INVALID,
+                  &error);
     assert_message(&error, "0 is no workspace");
     pawl__app_request_done(&request);
-    expect_refused((pawl_app_command){ .kind = V("cafe") }, PAWL_INVALID, "of kind 'cafe'");
-    expect_refused((pawl_app_command){ .key = { key, sizeof(key) } },
+    expect_refused((pawl_app_command){ .size = sizeof(pawl_app_command), .kind = V("cafe") },
                    PAWL_INVALID,
-                   "key has 256 bytes, the limit is 255");
-    expect_refused((pawl_app_command){ .key = V("a\xFF") }, PAWL_INVALID, "key is not UTF-8");
-    expect_refused((pawl_app_command){ .creates = two, .create_count = 2 },
+                   "of kind 'cafe'");
+    expect_refused(
+        (pawl_app_command){ .size = sizeof(pawl_app_command), .key = { key, sizeof(key) } },
+        PAWL_INVALID,
+        "key has 256 bytes, the limit is 255");
+    expect_refused((pawl_app_command){ .size = sizeof(pawl_app_command), .key = V("a\xFF") },
                    PAWL_INVALID,
-                   "two records of the command have the raw id 5");
-    expect_refused((pawl_app_command){ .creates = singletons, .create_count = 3 },
+                   "key is not UTF-8");
+    expect_refused(
+        (pawl_app_command){ .size = sizeof(pawl_app_command), .creates = two, .create_count = 2 },
+        PAWL_INVALID,
+        "two records of the command have the raw id 5");
+    expect_refused((pawl_app_command){ .size = sizeof(pawl_app_command),
+                                       .creates = singletons,
+                                       .create_count = 3 },
                    PAWL_INVALID,
                    "creates singleton 65536 twice");
-    expect_refused((pawl_app_command){ .creates = &unknown, .create_count = 1 },
+    expect_refused((pawl_app_command){ .size = sizeof(pawl_app_command),
+                                       .creates = &unknown,
+                                       .create_count = 1 },
                    PAWL_INVALID,
                    "have no sequence 'nothing'");
-    expect_refused((pawl_app_command){ .updates = &raw, .update_count = 1 },
-                   PAWL_INVALID,
-                   "updates[0]: record id 65535 is reserved");
-    expect_refused((pawl_app_command){ .updates = &between, .update_count = 1 },
+    expect_refused(
+        (pawl_app_command){ .size = sizeof(pawl_app_command), .updates = &raw, .update_count = 1 },
+        PAWL_INVALID,
+        "updates[0]: record id 65535 is reserved");
+    expect_refused((pawl_app_command){ .size = sizeof(pawl_app_command),
+                                       .updates = &between,
+                                       .update_count = 1 },
                    PAWL_INVALID,
                    "record id 200000 is reserved");
-    expect_refused((pawl_app_command){ .updates = again, .update_count = 2 },
-                   PAWL_INVALID,
-                   "updates record 200001 twice");
-    expect_refused((pawl_app_command){ .create_count = PAWL_APP_RECORDS_MAX + 1 },
+    expect_refused(
+        (pawl_app_command){ .size = sizeof(pawl_app_command), .updates = again, .update_count = 2 },
+        PAWL_INVALID,
+        "updates record 200001 twice");
+    expect_refused((pawl_app_command){ .size = sizeof(pawl_app_command),
+                                       .create_count = PAWL_APP_RECORDS_MAX + 1 },
                    PAWL_INVALID,
                    "more than 1000 records");
-    expect_refused((pawl_app_command){ .workspace = PAWL_APP_WORKSPACE_MAX + 1 },
+    expect_refused((pawl_app_command){ .size = sizeof(pawl_app_command),
+                                       .workspace = PAWL_APP_WORKSPACE_MAX + 1 },
                    PAWL_INVALID,
                    "workspace 9223372036854775808 is over the last one, 9223372036854775807");
-    expect_refused(
-        (pawl_app_command){ .create_count = 1 }, PAWL_INVALID, "command->creates: is NULL");
-    expect_refused((pawl_app_command){ .creates = two, .create_count = 1, .update_count = 1 },
+    expect_refused((pawl_app_command){ .size = sizeof(pawl_app_command), .create_count = 1 },
+                   PAWL_INVALID,
+                   "command->creates: is NULL");
+    expect_refused((pawl_app_command){ .size = sizeof(pawl_app_command),
+                                       .creates = two,
+                                       .create_count = 1,
+                                       .update_count = 1 },
                    PAWL_INVALID,
                    "command->updates: is NULL");
-    expect_refused((pawl_app_command){ .create_count = SIZE_MAX, .update_count = 2 },
+    expect_refused((pawl_app_command){ .size = sizeof(pawl_app_command),
+                                       .create_count = SIZE_MAX,
+                                       .update_count = 2 },
                    PAWL_INVALID,
                    "more than 1000 records");
 }
@@ -309,10 +376,14 @@ static void test_data_over_the_limit_is_refused_and_at_the_limit_taken(void **st
 {
     size_t len = PAWL_APP_COMMAND_BYTES_MAX + 1;
     char *data = malloc(len);
-    pawl_app_create create = { PAWL_APP_C_RECORD, 1, 0, V("a"), { data, len } };
-    pawl_app_command command = {
-        .workspace = 1, .kind = V("shop"), .creates = &create, .create_count = 1
+    pawl_app_create create = {
+        sizeof(pawl_app_create), PAWL_APP_C_RECORD, 1, 0, V("a"), { data, len }
     };
+    pawl_app_command command = { .size = sizeof(pawl_app_command),
+                                 .workspace = 1,
+                                 .kind = V("shop"),
+                                 .creates = &create,
+                                 .create_count = 1 };
     struct app_request request = { .arena = ARENA_INIT };
     pawl_error error = PAWL_ERROR_INIT;
 
@@ -333,20 +404,33 @@ static void test_data_over_the_limit_is_refused_and_at_the_limit_taken(void **st
 static void test_numbers_fill_the_holes_of_the_data(void **state)
 {
     const pawl_app_create creates[] = {
-        { PAWL_APP_C_RECORD, 9, 0, V("order"), V("{\"no\": {\"$next\": \"invoice\"}, \"x\": 1}") },
-        { PAWL_APP_W_RECORD,
+        { sizeof(pawl_app_create),
+          PAWL_APP_C_RECORD,
+          9,
+          0,
+          V("order"),
+          V("{\"no\": {\"$next\": \"invoice\"}, \"x\": 1}") },
+        { sizeof(pawl_app_create),
+          PAWL_APP_W_RECORD,
           3,
           0,
           V("line"),
           V("{\"of\": {\"$raw\": 9}, \"list\": [{\"\\u0024raw\": 3}, {\"$next\": \"ticket\"}, "
             "\"$raw\", {}]}") },
-        { PAWL_APP_SINGLETON, 0, 65536, V("shop"), V("{\"as\": \"it is\",  \"b\":[ ]}") },
+        { sizeof(pawl_app_create),
+          PAWL_APP_SINGLETON,
+          0,
+          65536,
+          V("shop"),
+          V("{\"as\": \"it is\",  \"b\":[ ]}") },
     };
     static const uint64_t ids[] = { 1099511627776, 200001, 65536 };
     static const pawl_app_number numbers[] = { { 17, 1000 }, { 16, 1 } };
-    pawl_app_command command = {
-        .workspace = 1, .kind = V("shop"), .creates = creates, .create_count = 3
-    };
+    pawl_app_command command = { .size = sizeof(pawl_app_command),
+                                 .workspace = 1,
+                                 .kind = V("shop"),
+                                 .creates = creates,
+                                 .create_count = 3 };
     struct app_request request = { .arena = ARENA_INIT };
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(4096);
     pawl_error error = PAWL_ERROR_INIT;
@@ -368,10 +452,14 @@ static void test_numbers_fill_the_holes_of_the_data(void **state)
 
 static void hash_of(const char *table, const char *data, struct pawl__sha256 *ret_hash)
 {
-    pawl_app_create create = { PAWL_APP_C_RECORD, 1, 0, pawl_view_of(table), pawl_view_of(data) };
-    pawl_app_command command = {
-        .workspace = 1, .kind = V("shop"), .key = V("k"), .creates = &create, .create_count = 1
-    };
+    pawl_app_create create = { sizeof(pawl_app_create), PAWL_APP_C_RECORD, 1, 0,
+                               pawl_view_of(table),     pawl_view_of(data) };
+    pawl_app_command command = { .size = sizeof(pawl_app_command),
+                                 .workspace = 1,
+                                 .kind = V("shop"),
+                                 .key = V("k"),
+                                 .creates = &create,
+                                 .create_count = 1 };
     struct app_request request = { .arena = ARENA_INIT };
     pawl_error error = PAWL_ERROR_INIT;
 
@@ -398,11 +486,22 @@ static void test_equal_commands_have_equal_hashes_and_others_not(void **state)
 static void test_a_command_survives_every_failed_allocation(void **state)
 {
     const pawl_app_create creates[] = {
-        { PAWL_APP_C_RECORD, 9, 0, V("order"), V("{\"no\": {\"$next\": \"invoice\"}}") },
-        { PAWL_APP_W_RECORD, 3, 0, V("line"), V("{\"of\": [{\"$raw\": 9}]}") },
+        { sizeof(pawl_app_create),
+          PAWL_APP_C_RECORD,
+          9,
+          0,
+          V("order"),
+          V("{\"no\": {\"$next\": \"invoice\"}}") },
+        { sizeof(pawl_app_create),
+          PAWL_APP_W_RECORD,
+          3,
+          0,
+          V("line"),
+          V("{\"of\": [{\"$raw\": 9}]}") },
     };
-    const pawl_app_update update = { 200001, V("{}") };
-    pawl_app_command command = { .workspace = 1,
+    const pawl_app_update update = { sizeof(pawl_app_update), 200001, V("{}") };
+    pawl_app_command command = { .size = sizeof(pawl_app_command),
+                                 .workspace = 1,
                                  .kind = V("shop"),
                                  .key = V("k"),
                                  .creates = creates,

@@ -8,9 +8,27 @@
 #include "base/core/macros.h"
 
 static const pawl_app_record records[] = {
-    { PAWL_APP_C_RECORD, false, 1, UINT64_C(1) << 40, { "order", 5 }, { "{\"a\":1}", 7 } },
-    { PAWL_APP_W_RECORD, false, 65535, 200001, { "line", 4 }, { "{}", 2 } },
-    { PAWL_APP_SINGLETON, true, 0, 65536, { "shop", 4 }, { "{\"b\":2}", 7 } },
+    { sizeof(pawl_app_record),
+      PAWL_APP_C_RECORD,
+      false,
+      1,
+      UINT64_C(1) << 40,
+      { "order", 5 },
+      { "{\"a\":1}", 7 } },
+    { sizeof(pawl_app_record),
+      PAWL_APP_W_RECORD,
+      false,
+      65535,
+      200001,
+      { "line", 4 },
+      { "{}", 2 } },
+    { sizeof(pawl_app_record),
+      PAWL_APP_SINGLETON,
+      true,
+      0,
+      65536,
+      { "shop", 4 },
+      { "{\"b\":2}", 7 } },
 };
 static const pawl_app_number numbers[] = {
     { PAWL_APP_SEQ_WLOG_OFFSET, 3 },
@@ -21,6 +39,7 @@ static const pawl_app_number numbers[] = {
 static pawl_app_event sample(void)
 {
     pawl_app_event event = {
+        .size = sizeof(pawl_app_event),
         .workspace = 7,
         .plog_offset = 5,
         .wlog_offset = 3,
@@ -80,7 +99,9 @@ static void test_an_event_without_anything_comes_back(void **state)
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(4096);
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_app_event event = { .workspace = 1, .plog_offset = 1, .wlog_offset = 1 };
+    pawl_app_event event = {
+        .size = sizeof(pawl_app_event), .workspace = 1, .plog_offset = 1, .wlog_offset = 1
+    };
     pawl_app_event back;
 
     (void)state;

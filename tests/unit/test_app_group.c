@@ -54,10 +54,14 @@ static pawl_status count_write(struct app_store *store,
 static void run_client(void *context)
 {
     struct client *client = context;
-    const pawl_app_create create = { PAWL_APP_C_RECORD, 1, 0, V("order"), V("{}") };
-    const pawl_app_command command = {
-        .workspace = client->workspace, .kind = V("shop"), .creates = &create, .create_count = 1
+    const pawl_app_create create = {
+        sizeof(pawl_app_create), PAWL_APP_C_RECORD, 1, 0, V("order"), V("{}")
     };
+    const pawl_app_command command = { .size = sizeof(pawl_app_command),
+                                       .workspace = client->workspace,
+                                       .kind = V("shop"),
+                                       .creates = &create,
+                                       .create_count = 1 };
     pawl_app_response *response = NULL;
     pawl_error error = PAWL_ERROR_INIT;
 
@@ -65,11 +69,10 @@ static void run_client(void *context)
     pawl_app_response_free(response);
 }
 
-static pawl_status see_event(void *context, const pawl_app_event *event, pawl_error *reterr)
+static bool see_event(void *context, const pawl_app_event *event)
 {
-    (void)reterr;
     *(uint64_t *)context = event->plog_offset;
-    return PAWL_OK;
+    return true;
 }
 
 /* The first write, the group, the group without those of workspace 1, and each of those. */

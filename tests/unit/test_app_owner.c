@@ -14,11 +14,11 @@
 
 enum { WORKSPACE = 7 };
 
-static pawl_status refuse(void *context, const pawl_app_record *record, pawl_error *reterr)
+static bool refuse(void *context, const pawl_app_record *record)
 {
     (void)context;
-    (void)record;
-    return pawl__fail(reterr, PAWL_FAILED, "no record is expected");
+    fail_msg("no record is expected, and there is %llu", (unsigned long long)record->id);
+    return false;
 }
 
 static const char *with(const char *location, const char *parameter)
@@ -115,7 +115,9 @@ static void test_a_server_that_was_killed_is_waited_for(void **state)
 static void assert_lost(struct app_fixture *f, pawl_app *app)
 {
     pawl_app_response *response = NULL;
-    const pawl_app_command command = { .workspace = WORKSPACE, .kind = pawl_view_of("shop") };
+    const pawl_app_command command = { .size = sizeof(pawl_app_command),
+                                       .workspace = WORKSPACE,
+                                       .kind = pawl_view_of("shop") };
     int64_t deadline_ns = in_ms(APP_PATIENCE_MS);
     pawl_status status = PAWL_BUSY;
 
@@ -147,7 +149,7 @@ static void test_an_owner_that_was_dispossessed_never_writes_again(void **state)
         pawl_app_read_record(first, WORKSPACE, PAWL_APP_C_ID_MIN, refuse, NULL, &f->error),
         PAWL_LEASE_LOST,
         &f->error);
-    pawl_app_close(first);
+    pawl_app_close(first, 0, NULL);
     assert_int_equal(f->response->plog_offset, 5);
     app_reopen(f); /* the other one has left nothing that is in the way */
     assert_int_equal(app_create(f, WORKSPACE, PAWL_APP_C_RECORD), PAWL_APP_C_ID_MIN + 5);
@@ -175,7 +177,7 @@ static void test_an_owner_that_stands_still_loses_its_lease(void **state)
     assert_ok(status, &f->error);
     assert_int_equal(create_with_key(f, "second"), PAWL_APP_C_ID_MIN + 1);
     assert_lost(f, first);
-    pawl_app_close(first);
+    pawl_app_close(first, 0, NULL);
     assert_int_equal(create_with_key(f, "third"), PAWL_APP_C_ID_MIN + 2);
     assert_int_equal(f->response->plog_offset, 3);
 }
@@ -197,7 +199,7 @@ static void test_an_application_closes_in_time_though_its_server_has_stalled(voi
     app_open(f);
     app_create(f, WORKSPACE, PAWL_APP_C_RECORD);
     pg_server_stall(app_server.server);
-    pawl_status status = pawl_app_close_within(STEAL(f->app), 6000, &f->error);
+    pawl_status status = pawl_app_close(STEAL(f->app), 6000, &f->error);
     pg_server_resume(app_server.server);
     assert_ok(status, &f->error);
     f->options.flush_interval_ms = 500;
@@ -249,7 +251,7 @@ static void test_applications_share_a_database(void **state)
     f->app = other;
     assert_true(app_create(f, WORKSPACE, PAWL_APP_C_RECORD) == PAWL_APP_C_ID_MIN);
     assert_int_equal(f->response->plog_offset, 1);
-    pawl_app_close(f->app);
+    pawl_app_close(f->app, 0, NULL);
     f->app = mine;
     assert_status(
         pawl_app_open(f->location, NULL, NULL, &other, &f->error), PAWL_INVALID, &f->error);
@@ -260,7 +262,7 @@ static void test_applications_share_a_database(void **state)
     assert_ok(pawl_app_open(with(f->location, "app=returns"), NULL, NULL, &other, &f->error),
               &f->error);
     assert_string_equal(pawl_app_get_descriptor(other)->name, "returns");
-    pawl_app_close(other);
+    pawl_app_close(other, 0, NULL);
 }
 
 static void test_one_connection_is_enough(void **state)
@@ -383,7 +385,7 @@ static void test_an_owner_that_was_stopped_while_it_opened_loses_its_lease(void 
 
     app_open(f);
     app_create(f, WORKSPACE, PAWL_APP_C_RECORD);
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     struct pawl__pg *stopped = pg_connect(&app_server, NULL);
     assert_ok(pawl__pg_script(stopped, "SELECT app_take_lease(1, 'it', 10000, 1)", &f->error),
               &f->error);
@@ -398,7 +400,7 @@ static void test_an_owner_that_is_just_taking_an_application_is_not_ended(void *
     struct app_fixture *f = *state;
 
     app_open(f);
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     expire_lease();
     struct pawl__pg *taking = pg_connect(&app_server, NULL);
     assert_ok(pawl__pg_begin(taking, PAWL__PG_READ_COMMITTED, &f->error), &f->error);

@@ -10,7 +10,8 @@
 enum { SHOP = 1, PATIENCE_MS = 60000, MANY = 700 };
 enum { WLOG = PAWL_APP_SEQ_WLOG_OFFSET, ORDER = PAWL_APP_SEQ_OW_RECORD };
 
-static const pawl_seq_type types[] = { { SHOP, WLOG, 1 }, { SHOP, ORDER, 200001 } };
+static const pawl_seq_type types[] = { { sizeof(pawl_seq_type), SHOP, WLOG, 1 },
+                                       { sizeof(pawl_seq_type), SHOP, ORDER, 200001 } };
 
 struct fixture {
     char dir[TEMPDIR_SIZE];
@@ -41,7 +42,7 @@ static int teardown(void **state)
 {
     struct fixture *f = *state;
 
-    pawl_sequencer_free(f->sequencer);
+    pawl_sequencer_close(f->sequencer, 0, NULL);
     pawl__app_store_close(f->store);
     tempdir_remove(f->dir);
     free(f);
@@ -52,14 +53,14 @@ static void open_sequencer(struct fixture *f)
 {
     pawl_sequencer_options options = PAWL_SEQUENCER_OPTIONS_INIT;
 
-    pawl_sequencer_free(f->sequencer);
+    pawl_sequencer_close(f->sequencer, 0, NULL);
     f->sequencer = NULL;
     options.types = types;
     options.type_count = COUNT_OF(types);
     options.storage = &f->storage;
     options.unflushed_max = 5;
     options.retry_ms = 5;
-    assert_ok(pawl_sequencer_new(&options, &f->sequencer, &f->error), &f->error);
+    assert_ok(pawl_sequencer_open(&options, &f->sequencer, &f->error), &f->error);
 }
 
 static void put_bytes(struct fixture *f, uint16_t partition, uint64_t offset, pawl_view value)
@@ -74,7 +75,8 @@ static void put_bytes(struct fixture *f, uint16_t partition, uint64_t offset, pa
 static void append(struct fixture *f, uint64_t offset, uint64_t workspace, uint64_t wlog)
 {
     pawl_app_number numbers[] = { { WLOG, wlog }, { ORDER, 200000 + wlog } };
-    pawl_app_event event = { .workspace = workspace,
+    pawl_app_event event = { .size = sizeof(pawl_app_event),
+                             .workspace = workspace,
                              .plog_offset = offset,
                              .wlog_offset = wlog,
                              .kind = SHOP,
@@ -172,14 +174,14 @@ static void test_another_partition_is_another_log(void **state)
     f->storage = pawl__app_seq_storage(&stranger);
     open_sequencer(f);
     expect_next(f, 3, 1, 1);
-    pawl_sequencer_free(f->sequencer);
+    pawl_sequencer_close(f->sequencer, 0, NULL);
     f->sequencer = NULL;
     f->storage = pawl__app_seq_storage(&other);
     open_sequencer(f);
     assert_status(
         pawl_sequencer_wait(f->sequencer, PATIENCE_MS, &f->error), PAWL_CORRUPT, &f->error);
     assert_message(&f->error, "offset 9 of the PLog of partition 4");
-    pawl_sequencer_free(f->sequencer);
+    pawl_sequencer_close(f->sequencer, 0, NULL);
     f->sequencer = NULL;
 }
 

@@ -332,7 +332,7 @@ static void make_old(struct app_fixture *f)
     app_delete(f, APP_META, pawl__app_key_format(1));
     app_remove_anchor(f);
     f->app->anchor_writer.started = false; /* which would write it again */
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
 }
 
 static void expect_number_key(struct app_fixture *f, uint64_t number, bool expected)
@@ -367,7 +367,7 @@ static void test_an_older_format_is_brought_up_to_date_and_its_numbers_are_keys(
     f->options.read_only = true; /* which takes it as it is */
     assert_ok(pawl_app_open(f->location, NULL, &f->options, &f->app, &f->error), &f->error);
     expect_number_key(f, 1001, false);
-    pawl_app_certificate certificate;
+    pawl_app_certificate certificate = PAWL_APP_CERTIFICATE_INIT;
     assert_ok(pawl_app_verify_sequence(
                   f->app, WORKSPACE, APP_INVOICE, NULL, NULL, &certificate, &f->error),
               &f->error);
@@ -398,7 +398,7 @@ static void test_a_newer_format_is_refused(void **state)
     }
     app_open(f);
     app_sabotage(f, APP_META, pawl__app_key_format(1), pawl_view_of("3"));
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     assert_status(pawl_app_open(f->location, NULL, &f->options, &f->app, &f->error),
                   PAWL_UNSUPPORTED,
                   &f->error);
@@ -413,10 +413,14 @@ static void test_updates_have_nothing_to_do_with_trust(void **state)
     f->descriptor.trust = PAWL_APP_TRUST_0;
     app_open(f);
     uint64_t id = app_create(f, WORKSPACE, PAWL_APP_C_RECORD);
-    const pawl_app_update update = { .id = id, .data = pawl_view_of("{\"a\":1}") };
-    const pawl_app_command command = {
-        .workspace = WORKSPACE, .kind = pawl_view_of("shop"), .updates = &update, .update_count = 1
-    };
+    const pawl_app_update update = { .size = sizeof(pawl_app_update),
+                                     .id = id,
+                                     .data = pawl_view_of("{\"a\":1}") };
+    const pawl_app_command command = { .size = sizeof(pawl_app_command),
+                                       .workspace = WORKSPACE,
+                                       .kind = pawl_view_of("shop"),
+                                       .updates = &update,
+                                       .update_count = 1 };
     app_exec(f, &command);
     app_assert_text(app_record(f, WORKSPACE, id), "1099511627776 order {\"a\":1}\n");
 }
@@ -458,7 +462,7 @@ static void test_a_damaged_last_event_does_not_open(void **state)
     app_open(f);
     app_create(f, WORKSPACE, PAWL_APP_C_RECORD);
     app_sabotage(f, APP_PLOG, pawl__app_key_plog(1, PARTITION, 1), junk);
-    pawl_app_close(f->app);
+    pawl_app_close(f->app, 0, NULL);
     f->app = NULL;
     assert_status(pawl_app_open(f->location, &f->descriptor, &f->options, &f->app, &f->error),
                   PAWL_CORRUPT,

@@ -96,7 +96,7 @@ static void test_any_order_gives_what_counting_gives(void **state)
 
 /* --- an application --- */
 
-static void add_finding(void *context, const pawl_app_finding *finding)
+static bool add_finding(void *context, const pawl_app_finding *finding)
 {
     static const char *const names[] = { "missing", "doubled",  "ahead",
                                          "behind",  "no event", "damaged" };
@@ -107,6 +107,7 @@ static void add_finding(void *context, const pawl_app_finding *finding)
                          finding->first,
                          finding->last,
                          finding->plog_offset);
+    return true;
 }
 
 static void expect_certificate_of(struct app_fixture *f,
@@ -114,7 +115,7 @@ static void expect_certificate_of(struct app_fixture *f,
                                   uint64_t events,
                                   const char *findings)
 {
-    pawl_app_certificate certificate = { 0 };
+    pawl_app_certificate certificate = { .size = sizeof(pawl_app_certificate) };
     char space[512] = "";
     struct pawl__buf text = BUF_OVER(space);
     pawl_status status =
@@ -136,7 +137,8 @@ static void put_event(struct app_fixture *f, uint64_t plog_offset, uint64_t wlog
 {
     pawl_app_number numbers[] = { { PAWL_APP_SEQ_WLOG_OFFSET, wlog_offset },
                                   { PAWL_APP_SEQ_C_RECORD, PAWL_APP_C_ID_MIN + plog_offset - 1 } };
-    pawl_app_event event = { .workspace = 7,
+    pawl_app_event event = { .size = sizeof(pawl_app_event),
+                             .workspace = 7,
                              .plog_offset = plog_offset,
                              .wlog_offset = wlog_offset,
                              .kind = 1,
@@ -161,7 +163,7 @@ static void fill(struct app_fixture *f)
 static void test_a_good_log_has_a_certificate(void **state)
 {
     struct app_fixture *f = *state;
-    pawl_app_certificate certificate;
+    pawl_app_certificate certificate = PAWL_APP_CERTIFICATE_INIT;
 
     fill(f);
     expect_certificate(f, PAWL_APP_SEQ_WLOG_OFFSET, "");
@@ -278,7 +280,7 @@ static void test_a_log_that_lost_its_end_is_not_gone_on_with(void **state)
         return;
     }
     fill(f);
-    pawl_app_close(STEAL(f->app)); /* and nobody stores an offset any more */
+    pawl_app_close(STEAL(f->app), 0, NULL); /* and nobody stores an offset any more */
     store_offset_of_a_closed_one(f, 9);
     app_open(f);
     assert_status(app_try_create(f, 7, PAWL_APP_C_RECORD, NULL), PAWL_CORRUPT, &f->error);
@@ -291,7 +293,7 @@ static void test_a_log_that_lost_its_end_is_not_gone_on_with(void **state)
 static void test_a_log_that_cannot_be_read_has_none(void **state)
 {
     struct app_fixture *f = *state;
-    pawl_app_certificate certificate;
+    pawl_app_certificate certificate = PAWL_APP_CERTIFICATE_INIT;
 
     fill(f);
     app_sabotage(f, APP_PLOG, pawl__app_key_plog(1, 1, 2), (pawl_view){ "\x01", 1 });
@@ -340,12 +342,12 @@ static void test_a_log_of_a_newer_version_could_not_be_checked(void **state)
         return; /* the command is asked about a directory */
     }
     fill(f);
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     assert_int_equal(exit_code_of_verify(f->dir), 0);
     app_open(f);
     assert_ok(pawl__app_store_walk(f->app->store, &plog, add_newer, f->app->store, &f->error),
               &f->error);
-    pawl_app_close(STEAL(f->app));
+    pawl_app_close(STEAL(f->app), 0, NULL);
     assert_int_equal(exit_code_of_verify(f->dir), 5);
 }
 
@@ -378,7 +380,7 @@ static bool intrude(void *context, uint64_t done, uint64_t total)
 static pawl_status verify_with(struct app_fixture *f, struct intruder *intruder)
 {
     pawl_app_watch watch = PAWL_APP_WATCH_INIT;
-    pawl_app_report report;
+    pawl_app_report report = PAWL_APP_REPORT_INIT;
 
     watch.progress = intrude;
     watch.context = intruder;
@@ -414,7 +416,7 @@ static void test_a_verification_ends_when_it_is_told_to(void **state)
 {
     struct app_fixture *f = *state;
     pawl_app_watch watch = PAWL_APP_WATCH_INIT;
-    pawl_app_certificate certificate;
+    pawl_app_certificate certificate = PAWL_APP_CERTIFICATE_INIT;
 
     app_open(f);
     for (int i = 0; i < MANY; i++) {

@@ -52,7 +52,7 @@ static int close_fixture(void **state)
     if (f->source != NULL) {
         f->source->ops->close(f->source);
     }
-    pawl_ledger_close(f->ledger);
+    pawl_ledger_close(f->ledger, 0, NULL);
     tempdir_remove(f->dir);
     free(f);
     return 0;
@@ -60,7 +60,8 @@ static int close_fixture(void **state)
 
 static void append(struct fixture *f, pawl_ledger *ledger, const char *id, const char *payload)
 {
-    pawl_event event = { .id = pawl_view_of(id),
+    pawl_event event = { .size = sizeof(pawl_event),
+                         .id = pawl_view_of(id),
                          .run_id = pawl_view_of("nightly"),
                          .turn = 7,
                          .kind = pawl_view_of("order"),
@@ -101,7 +102,8 @@ static void test_the_ledgers_own_events_are_passed_over(void **state)
     struct fixture *f = *state;
     pawl_turn *turn = NULL;
     struct delivery_stream_state now;
-    pawl_event event = { .id = pawl_view_of("t1"),
+    pawl_event event = { .size = sizeof(pawl_event),
+                         .id = pawl_view_of("t1"),
                          .kind = pawl_view_of("order"),
                          .actor = pawl_view_of("ann"),
                          .payload = pawl_view_of("1") };
@@ -144,7 +146,7 @@ static void test_another_ledger_in_its_place_shows_by_its_hashes(void **state)
     assert_int_not_equal(mine.probe_stored_ns, others.probe_stored_ns);
     f->source->ops->close(f->source);
     f->source = NULL;
-    pawl_ledger_close(other);
+    pawl_ledger_close(other, 0, NULL);
 }
 
 static void wait_then_cancel(void *context)

@@ -48,6 +48,7 @@ static void test_what_is_left_out_or_null_comes_from_the_defaults(void **state)
 {
     (void)state;
     pawl_event defaults = {
+        .size = sizeof(pawl_event),
         .id = pawl_view_of("D"),
         .run_id = pawl_view_of("R"),
         .turn = 5,
@@ -143,6 +144,7 @@ static void test_what_is_written_reads_back_the_same(void **state)
     for (size_t i = 0; i < COUNT_OF(payloads); i++) {
         pawl_error error = PAWL_ERROR_INIT;
         pawl_event event = {
+            .size = sizeof(pawl_event),
             .offset = 3,
             .id = pawl_view_of("i\"\\\n\x01\xC2\x9B\xF0\x9F\x8E\x89"),
             .run_id = pawl_view_of("r"),
@@ -183,7 +185,9 @@ static void test_a_payload_that_is_not_json_is_not_written(void **state)
 
     for (size_t i = 0; i < COUNT_OF(payloads); i++) {
         pawl_error error = PAWL_ERROR_INIT;
-        pawl_event event = { .offset = 7, .payload = pawl_view_of(payloads[i]) };
+        pawl_event event = { .size = sizeof(pawl_event),
+                             .offset = 7,
+                             .payload = pawl_view_of(payloads[i]) };
         char *json = NULL;
 
         assert_status(pawl_event_to_json(&event, &json, NULL, &error), PAWL_CORRUPT, &error);

@@ -42,7 +42,7 @@ static void test_closing_leaves_an_anchor_at_the_head(void **state)
 
     assert_int_equal(anchor.offset, SAMPLE_EVENTS);
     assert_memory_equal(anchor.hash, head.hash, sizeof(head.hash));
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 static void test_the_anchor_follows_while_the_ledger_is_open(void **state)
@@ -64,7 +64,7 @@ static void test_the_anchor_follows_while_the_ledger_is_open(void **state)
             sample_await_anchor(sample, (uint64_t)last);
         }
         assert_verifies(sample, ledger, (uint64_t)last);
-        pawl_ledger_close(ledger);
+        pawl_ledger_close(ledger, 0, NULL);
     }
 }
 
@@ -75,7 +75,7 @@ static void test_a_missing_anchor_is_fine_and_made_again(void **state)
     assert_int_equal(unlink(sample->anchor), 0);
     pawl_ledger *ledger = sample_open(sample, sample->path);
     assert_verifies(sample, ledger, SAMPLE_EVENTS);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     assert_int_equal(read_anchor(sample).offset, SAMPLE_EVENTS);
 }
 
@@ -89,7 +89,7 @@ static void test_a_reader_writes_no_anchor(void **state)
     options.read_only = true;
     assert_ok(pawl_ledger_open(sample->path, &options, &ledger, &sample->err), &sample->err);
     assert_verifies(sample, ledger, SAMPLE_EVENTS);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     assert_true(access(sample->anchor, F_OK) != 0);
 }
 
@@ -122,7 +122,7 @@ static void test_a_damaged_anchor_is_corrupt_and_nothing_changes(void **state)
     assert_memory_equal(found, db, db_size);
     assert_string_equal(after, before);
     file_write(sample->anchor, bytes, size);
-    pawl_ledger_close(sample_open(sample, sample->path));
+    pawl_ledger_close(sample_open(sample, sample->path), 0, NULL);
     free(found);
     free(bytes);
     free(db);
@@ -168,7 +168,7 @@ static void test_a_ledger_that_is_gone_is_not_begun_anew(void **state)
     assert_message(&sample->err, "to begin anew, remove");
     assert_true(access(sample->path, F_OK) != 0);
     assert_int_equal(unlink(sample->anchor), 0);
-    pawl_ledger_close(sample_open(sample, sample->path));
+    pawl_ledger_close(sample_open(sample, sample->path), 0, NULL);
 }
 
 static void test_a_lost_log_file_is_noticed_at_open(void **state)
@@ -184,7 +184,7 @@ static void test_a_lost_log_file_is_noticed_at_open(void **state)
     snprintf(anchor, sizeof(anchor), "%s.anchor", copy);
     sample_copy(sample->path, copy);
     sample_copy(sample->anchor, anchor);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     assert_corrupt(sample, copy, "cut off: the log ends at offset 30, its anchor is at 40");
 }
 
@@ -199,7 +199,7 @@ static void test_two_names_of_a_file_have_one_anchor(void **state)
     assert_int_equal(symlink(sample->path, link), 0);
     pawl_ledger *ledger = sample_open(sample, link);
     sample_append(sample, ledger, 31, 35);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     assert_int_equal(read_anchor(sample).offset, 35);
     assert_true(access(stray, F_OK) != 0);
     sample_sql(sample->path, "DELETE FROM events WHERE offset = 35");
@@ -215,7 +215,7 @@ static void test_an_anchor_ahead_of_the_log_is_never_taken_back(void **state)
     ahead.offset += 100; /* somebody cut the log while we had it open */
     assert_ok(pawl__ledger_anchor_write(sample->anchor, &ahead, &sample->err), &sample->err);
     sample_append(sample, ledger, 31, 40);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     assert_int_equal(read_anchor(sample).offset, SAMPLE_EVENTS + 100);
     assert_corrupt(sample, sample->path, "cut off");
 }
@@ -238,13 +238,13 @@ static void test_an_anchor_that_cannot_be_written_is_tried_again(void **state)
         uint64_t before = read_anchor(sample).offset;
         sample_append(sample, ledger, last + 1, last + 3); /* the events do not depend on it */
         last += 3;
-        pawl_ledger_close(ledger);
+        pawl_ledger_close(ledger, 0, NULL);
         assert_int_equal(read_anchor(sample).offset, before);
         assert_ok(pawl__failpoint_set(NULL, &sample->err), &sample->err);
         sample_names(sample->dir, names, sizeof(names));
         assert_string_equal(names, "ledger.db ledger.db.anchor ");
     }
-    pawl_ledger_close(sample_open(sample, sample->path));
+    pawl_ledger_close(sample_open(sample, sample->path), 0, NULL);
     assert_int_equal(read_anchor(sample).offset, last);
 }
 
@@ -267,6 +267,7 @@ static int run_child(char **argv)
         char id[32];
         snprintf(id, sizeof(id), "c-%ld-%d", first, i);
         pawl_event event = {
+            .size = sizeof(pawl_event),
             .id = pawl_view_of(id),
             .run_id = pawl_view_of("r"),
             .kind = pawl_view_of("said"),
@@ -278,7 +279,7 @@ static int run_child(char **argv)
             return 1;
         }
     }
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     child_say("closed");
     return 0;
 }
@@ -325,10 +326,10 @@ static void test_two_processes_move_one_anchor_forward(void **state)
     for (int i = 0; i < 2; i++) {
         child_end(&children[i], SIGKILL);
     }
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     ledger = sample_open(sample, sample->path);
     assert_verifies(sample, ledger, sample_head(sample, ledger).offset);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 static void test_a_process_that_dies_at_the_anchor_leaves_a_good_one(void **state)
@@ -358,7 +359,7 @@ static void test_a_process_that_dies_at_the_anchor_leaves_a_good_one(void **stat
         uint64_t head = sample_head(sample, ledger).offset;
         assert_int_equal(head, SAMPLE_EVENTS + 10 * (i + 1));
         assert_verifies(sample, ledger, head);
-        pawl_ledger_close(ledger);
+        pawl_ledger_close(ledger, 0, NULL);
         assert_int_equal(read_anchor(sample).offset, head);
     }
 }

@@ -10,7 +10,7 @@ static void test_the_same_event_again_has_its_first_offset(void **state)
 {
     struct ledger_fixture *f = *state;
     pawl_event event = event_of("x", 3, "{\"b\":[1,2],\"a\":1}");
-    pawl_append_result result;
+    pawl_append_result result = PAWL_APPEND_RESULT_INIT;
 
     append_one(f, "before", 0, "0");
     assert_ok(pawl_ledger_append(f->ledger, &event, &result, &f->err), &f->err);
@@ -37,7 +37,9 @@ static void test_other_content_under_an_id_is_a_conflict_that_changes_nothing(vo
     pawl_event others[6];
     static const char *const fields[] = { "run_id", "turn",    "kind",
                                           "actor",  "payload", "schema_version" };
-    pawl_append_result result = { .offset = 99, .duplicate = true, .derived_id = "kept" };
+    pawl_append_result result = {
+        .size = sizeof(pawl_append_result), .offset = 99, .duplicate = true, .derived_id = "kept"
+    };
 
     append_one(f, "x", 1, "{\"a\":1}");
     for (size_t i = 0; i < COUNT_OF(others); i++) {
@@ -80,13 +82,16 @@ static pawl_status append_letters(struct ledger_fixture *f,
         texts[2 * i][0] = (char)(letters[i] | 0x20);
         events[i] = event_of(texts[2 * i], 0, texts[2 * i + 1]);
     }
+    if (ret_results != NULL) {
+        ret_results->size = sizeof(*ret_results);
+    }
     return pawl_ledger_append_many(f->ledger, events, count, ret_results, &f->err);
 }
 
 static void test_a_batch_gives_consecutive_offsets_to_what_is_new(void **state)
 {
     struct ledger_fixture *f = *state;
-    pawl_append_result results[16];
+    pawl_append_result results[16] = { PAWL_APPEND_RESULT_INIT };
     static const uint64_t offsets[] = { 4, 2, 5, 5, 1, 6 };
     static const bool duplicates[] = { false, true, false, true, true, false };
 
@@ -106,7 +111,7 @@ static void test_a_batch_gives_consecutive_offsets_to_what_is_new(void **state)
 static void test_a_batch_is_all_or_nothing(void **state)
 {
     struct ledger_fixture *f = *state;
-    pawl_append_result results[16] = { { .offset = 99 } };
+    pawl_append_result results[16] = { { .size = sizeof(pawl_append_result), .offset = 99 } };
 
     assert_ok(append_letters(f, "b", NULL), &f->err);
     assert_status(append_letters(f, "axBc", results), PAWL_CONFLICT, &f->err); /* with stored */

@@ -45,11 +45,10 @@ static void see_append(void *context,
     *(int *)context += 1;
 }
 
-static bool see_count(void *context, pawl_view name, uint64_t count)
+static bool see_count(void *context, const pawl_count *counted)
 {
     (void)context;
-    (void)name;
-    (void)count;
+    (void)counted;
     return true;
 }
 
@@ -113,7 +112,7 @@ static void test_open_and_append_check_their_arguments(void **state)
     options.payload_bytes_max = 0;
     BAD(pawl_ledger_open("memory:", &options, &other, &f->err));
     assert_null(other);
-    pawl_ledger_close(NULL);
+    pawl_ledger_close(NULL, 0, NULL);
     pawl_ledger_interrupt(NULL);
     BAD(pawl_ledger_append(NULL, &good, NULL, &f->err));
     BAD(pawl_ledger_append(l, NULL, NULL, &f->err));
@@ -127,6 +126,7 @@ static void test_open_and_append_check_their_arguments(void **state)
     BAD(pawl_ledger_append_async(l, &good, 1, NULL, &answers, &f->err));
     BAD(pawl_event_check(NULL, NULL, &f->err));
     BAD(pawl_event_check(&good, &options, &f->err)); /* payload_bytes_max is 0 */
+    BAD(pawl_ledger_append_many(l, &good, 1, &(pawl_append_result){ .size = 0 }, &f->err));
     for (size_t i = 0; i < EVENT_TEXTS; i++) {
         pawl_event events[] = { good, bad_event(i) };
         BAD(pawl_ledger_append_async(l, events, 2, see_append, &answers, &f->err));
@@ -162,11 +162,11 @@ static void test_readers_check_their_arguments(void **state)
     BAD(pawl_reader_next(NULL, &event, &f->err));
     assert_ok(pawl_reader_open(l, NULL, &reader, &f->err), &f->err);
     BAD(pawl_reader_next(reader, NULL, &f->err));
-    pawl_reader_close(reader);
+    pawl_reader_free(reader);
     BAD(pawl_reader_wait(NULL, 1, &f->err));
     BAD(pawl_reader_on_events(NULL, NULL, NULL, &f->err));
     pawl_reader_cancel(NULL);
-    pawl_reader_close(NULL);
+    pawl_reader_free(NULL);
     assert_int_equal(pawl_reader_position(NULL), 0);
 }
 
@@ -257,7 +257,7 @@ static void test_folds_and_proofs_check_their_arguments(void **state)
     pawl_ledger *l = f->ledger;
     pawl_fold_options folding = PAWL_FOLD_OPTIONS_INIT;
     pawl_verify_options verifying = PAWL_VERIFY_OPTIONS_INIT;
-    pawl_proof proof;
+    pawl_proof proof = PAWL_PROOF_INIT;
 
     BAD(pawl_ledger_fold(NULL, NULL, step_over, NULL, NULL, &f->err));
     BAD(pawl_ledger_fold(l, NULL, NULL, NULL, NULL, &f->err));
@@ -407,7 +407,7 @@ static void call_back(struct caller *caller)
     caller->appended = pawl_ledger_append(caller->ledger, &event, NULL, NULL);
     caller->asked = pawl_ledger_latest_offset(caller->ledger, &offset, NULL);
     if (caller->closes) {
-        pawl_ledger_close(caller->ledger); /* of a ledger that the call still uses */
+        pawl_ledger_close(caller->ledger, 0, NULL); /* of a ledger that the call still uses */
     }
 }
 
@@ -419,10 +419,9 @@ static pawl_status in_step(void *context, const pawl_event *event, pawl_error *r
     return PAWL_OK;
 }
 
-static bool in_count(void *context, pawl_view name, uint64_t count)
+static bool in_count(void *context, const pawl_count *counted)
 {
-    (void)name;
-    (void)count;
+    (void)counted;
     call_back(context);
     return true;
 }

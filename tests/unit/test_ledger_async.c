@@ -19,6 +19,7 @@ struct told {
     pawl_error outcome;
     pawl_detail appending; /* of calls that wait, from inside */
     pawl_detail waiting;
+    pawl_detail closing;
     pawl_status reading; /* of one that does not */
     uint64_t offset;
     size_t count;
@@ -178,7 +179,7 @@ static void test_a_wrong_append_is_refused_and_not_answered(void **state)
                   PAWL_DETAIL_NULL_ARGUMENT,
                   &f->err);
     assert_int_equal(latest_offset(f), 0);
-    pawl_ledger_close(f->ledger); /* which would wait for an answer */
+    assert_ok(pawl_ledger_close(f->ledger, 0, &f->err), &f->err); /* waits for every answer */
     f->ledger = NULL;
     assert_int_equal(atomic_load(&told.calls), 0);
     told_done(&told);
@@ -222,7 +223,7 @@ static void meddle(void *context,
     told->waiting = detail_of(pawl_reader_wait(told->reader, 60000, &error), &error);
     told->reading = pawl_ledger_get(ledger, pawl_view_of("a"), 0, &found, &error);
     pawl_event_free(found);
-    pawl_ledger_close(ledger); /* does nothing */
+    told->closing = detail_of(pawl_ledger_close(ledger, 0, &error), &error);
     if (pawl_ledger_append_async(ledger, &event, 1, note, told, &error) != PAWL_OK) {
         sem_post(&told->done);
     }
@@ -243,10 +244,11 @@ static void test_inside_done_only_calls_that_do_not_wait_are_fine(void **state)
     await(&told.done);
     assert_int_equal(told.appending, PAWL_DETAIL_WRONG_THREAD);
     assert_int_equal(told.waiting, PAWL_DETAIL_WRONG_THREAD);
+    assert_int_equal(told.closing, PAWL_DETAIL_WRONG_THREAD);
     assert_int_equal(told.reading, PAWL_OK);
     assert_int_equal(told.outcome.status, PAWL_OK);
     assert_int_equal(told.offset, 3);
-    pawl_reader_close(told.reader);
+    pawl_reader_free(told.reader);
     told_done(&told);
 }
 
@@ -262,7 +264,7 @@ static void test_close_waits_for_every_answer(void **state)
         pawl_event event = event_of(id, 0, "1");
         start(&told, &event, 1);
     }
-    pawl_ledger_close(f->ledger);
+    assert_ok(pawl_ledger_close(f->ledger, 0, &f->err), &f->err);
     f->ledger = NULL;
     assert_int_equal(atomic_load(&told.calls), MANY);
     assert_int_equal(told.outcome.status, PAWL_OK);
@@ -333,8 +335,8 @@ static void followers_init(struct followers *followers, struct ledger_fixture *f
 
 static void followers_done(struct followers *followers)
 {
-    pawl_reader_close(followers->reader);
-    pawl_reader_close(followers->last);
+    pawl_reader_free(followers->reader);
+    pawl_reader_free(followers->last);
     sem_destroy(&followers->news);
     sem_destroy(&followers->all_told);
 }
@@ -360,6 +362,7 @@ static void test_a_reader_is_told_of_events_without_a_thread(void **state)
         do {
             await(&followers.news); /* the store's watcher may tell of an earlier change */
         } while (pawl_reader_next(followers.reader, &event, &f->err) == PAWL_NOT_FOUND);
+        assert_int_equal(event->size, sizeof(*event));
         assert_int_equal(event->offset, offset);
     }
     followers_done(&followers);
@@ -378,7 +381,7 @@ static void test_a_reader_that_ended_it_is_not_told(void **state)
     await(&followers.all_told);
     assert_int_not_equal(sem_trywait(&followers.news), 0);
     assert_ok(pawl_reader_on_events(followers.reader, wake, &followers.news, &f->err), &f->err);
-    pawl_reader_close(followers.reader);
+    pawl_reader_free(followers.reader);
     followers.reader = NULL;
     forget(&followers.news);
     forget(&followers.all_told);
@@ -436,19 +439,20 @@ static void test_a_reader_is_told_of_other_handles(void **state)
         await(&followers.news);
     } while (pawl_reader_next(followers.reader, &found, &f->err) == PAWL_NOT_FOUND);
     assert_int_equal(found->offset, 1);
-    pawl_ledger_close(other);
+    assert_ok(pawl_ledger_close(other, 0, &f->err), &f->err);
     followers_done(&followers);
 }
 
 static void close_ledger(void *context)
 {
     struct told *told = context;
+    pawl_error error = PAWL_ERROR_INIT;
 
-    pawl_ledger_close(told->f->ledger); /* does nothing: this is its thread */
+    told->closing = detail_of(pawl_ledger_close(told->f->ledger, 0, &error), &error);
     sem_post(&told->done);
 }
 
-static void test_close_inside_notify_does_nothing(void **state)
+static void test_close_inside_notify_is_refused(void **state)
 {
     struct ledger_fixture *f = *state;
     struct told told;
@@ -458,9 +462,10 @@ static void test_close_inside_notify_does_nothing(void **state)
     assert_ok(pawl_reader_on_events(told.reader, close_ledger, &told, &f->err), &f->err);
     append_one(f, "a", 0, "1");
     await(&told.done);
+    assert_int_equal(told.closing, PAWL_DETAIL_WRONG_THREAD);
     append_one(f, "b", 0, "1");
     assert_int_equal(latest_offset(f), 2);
-    pawl_reader_close(told.reader);
+    pawl_reader_free(told.reader);
     told_done(&told);
 }
 
@@ -486,6 +491,8 @@ static void test_an_event_is_checked_without_a_ledger(void **state)
     event.kind = pawl_view_of("k");
     event.payload = pawl_view_of("{");
     assert_status(pawl_event_check(&event, NULL, &f->err), PAWL_INVALID, &f->err);
+    event.size = 0;
+    assert_detail(pawl_event_check(&event, NULL, &f->err), PAWL_DETAIL_STRUCT_SIZE, &f->err);
     options.size = 0;
     assert_detail(pawl_event_check(&event, &options, &f->err), PAWL_DETAIL_STRUCT_SIZE, &f->err);
 }
@@ -506,7 +513,7 @@ int main(int argc, char **argv)
         LEDGER_TEST(test_another_notify_replaces_the_first),
         LEDGER_TEST(test_a_cancelled_reader_is_told),
         LEDGER_TEST(test_a_reader_is_told_of_other_handles),
-        LEDGER_TEST(test_close_inside_notify_does_nothing),
+        LEDGER_TEST(test_close_inside_notify_is_refused),
         LEDGER_TEST(test_an_event_is_checked_without_a_ledger),
     };
 

@@ -8,6 +8,7 @@
 static pawl_event first_event(void)
 {
     return (pawl_event){
+        .size = sizeof(pawl_event),
         .offset = 1,
         .id = { "a", 1 },
         .run_id = { "r", 1 },
@@ -45,6 +46,7 @@ static void test_hashes_are_those_of_the_format(void **state)
     assert_head(&head, 1, "703170f10178b2a70ee8c3766e71938926ad7f20512a33749d32e86303703ea4");
 
     event = (pawl_event){
+        .size = sizeof(pawl_event),
         .offset = 2,
         .turn = INT64_MAX,
         .created_at_us = INT64_C(-62135596800000000),
@@ -66,6 +68,7 @@ static void test_hashes_are_those_of_the_format(void **state)
     memset(payload, 'x', sizeof(payload));
     payload[0] = payload[sizeof(payload) - 1] = '"';
     event = (pawl_event){
+        .size = sizeof(pawl_event),
         .offset = 3,
         .turn = 7,
         .created_at_us = INT64_C(1769682030123456),

@@ -59,8 +59,14 @@ static enum fate fate_of(int conductor, int64_t turn, uint32_t attempt)
 static pawl_status play_attempt(struct helper *helper, pawl_view run, int64_t turn, bool *ret_done)
 {
     const pawl_event events[] = {
-        { .kind = pawl_view_of("k"), .actor = pawl_view_of("a"), .payload = pawl_view_of("1") },
-        { .kind = pawl_view_of("k"), .actor = pawl_view_of("b"), .payload = pawl_view_of("2") },
+        { .size = sizeof(pawl_event),
+          .kind = pawl_view_of("k"),
+          .actor = pawl_view_of("a"),
+          .payload = pawl_view_of("1") },
+        { .size = sizeof(pawl_event),
+          .kind = pawl_view_of("k"),
+          .actor = pawl_view_of("b"),
+          .payload = pawl_view_of("2") },
     };
     pawl_turn *handle = NULL;
     pawl_status status = pawl_turn_begin(helper->ledger, run, turn, &handle, &helper->err);
@@ -120,7 +126,7 @@ static void run_follower(void *context)
             helper->status = see(&helper->seen, event);
         }
     }
-    pawl_reader_close(reader);
+    pawl_reader_free(reader);
 }
 
 struct folding {
@@ -189,7 +195,7 @@ static pawl_ledger *open_beside(struct ledger_fixture *f, bool read_only)
 static void close_beside(struct ledger_fixture *f, pawl_ledger *beside)
 {
     if (beside != f->ledger) {
-        pawl_ledger_close(beside);
+        pawl_ledger_close(beside, 0, NULL);
     }
 }
 

@@ -18,7 +18,7 @@ static void test_opening_survives_every_failed_allocation(void **state)
         fault_disarm();
         assert_true(status == PAWL_OK || (fired && status == PAWL_NOMEM));
         assert_true((status == PAWL_OK) == (ledger != NULL));
-        pawl_ledger_close(ledger);
+        pawl_ledger_close(ledger, 0, NULL);
     }
 }
 
@@ -28,7 +28,7 @@ static void test_appending_survives_every_failed_allocation(void **state)
     pawl_event events[] = { event_of("1", 0, "{\"\\u0061\":1}"), event_of("2", 0, "2.5e1") };
 
     FAULT_WALK (walk) {
-        pawl_append_result results[2] = { { .offset = 99 } };
+        pawl_append_result results[2] = { { .size = sizeof(pawl_append_result), .offset = 99 } };
         pawl_error error = PAWL_ERROR_INIT;
         pawl_status status = pawl_ledger_append_many(f->ledger, events, 2, results, &error);
         bool fired = fault_fired();
@@ -61,7 +61,7 @@ static void test_an_async_append_survives_every_failed_allocation(void **state)
             pawl_ledger_append_async(f->ledger, events, 2, count_answer, &stored, &error);
         assert_int_equal(status, fault_fired() ? PAWL_NOMEM : PAWL_OK);
     }
-    pawl_ledger_close(f->ledger); /* waits for the answers */
+    pawl_ledger_close(f->ledger, 0, NULL); /* waits for the answers */
     f->ledger = NULL;
     assert_int_equal(atomic_load(&stored), 1);
 }
@@ -69,8 +69,14 @@ static void test_an_async_append_survives_every_failed_allocation(void **state)
 static pawl_status take_a_turn(struct ledger_fixture *f, pawl_error *reterr)
 {
     pawl_event events[] = {
-        { .kind = { "k", 1 }, .actor = { "a", 1 }, .payload = { "1", 1 } },
-        { .kind = { "l", 1 }, .actor = { "a", 1 }, .payload = { "1", 1 } },
+        { .size = sizeof(pawl_event),
+          .kind = { "k", 1 },
+          .actor = { "a", 1 },
+          .payload = { "1", 1 } },
+        { .size = sizeof(pawl_event),
+          .kind = { "l", 1 },
+          .actor = { "a", 1 },
+          .payload = { "1", 1 } },
     };
     pawl_turn *turn = NULL;
     pawl_status status = pawl_turn_begin(f->ledger, pawl_view_of("r"), 1, &turn, reterr);
@@ -101,11 +107,10 @@ static pawl_status fold_nothing(void *context, const pawl_event *event, pawl_err
     return PAWL_OK;
 }
 
-static bool count_nothing(void *context, pawl_view name, uint64_t count)
+static bool count_nothing(void *context, const pawl_count *counted)
 {
     (void)context;
-    (void)name;
-    (void)count;
+    (void)counted;
     return true;
 }
 
@@ -193,7 +198,7 @@ static void test_a_reader_that_ran_out_of_memory_goes_on_where_it_was(void **sta
         }
         assert_status(status, PAWL_NOT_FOUND, &error);
         assert_int_equal(next, 12);
-        pawl_reader_close(reader);
+        pawl_reader_free(reader);
     }
 }
 

@@ -39,7 +39,7 @@ static struct files begin(void **state)
     pawl_ledger *ledger = sample_open(sample, sample->path);
     assert_ok(pawl_ledger_snapshot_schedule(ledger, files.dir, 0, 9, NULL, files.err), files.err);
     sample_append(sample, ledger, 31, 31);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     return files;
 }
 
@@ -203,7 +203,7 @@ static void test_a_damaged_snapshot_is_corrupt_and_its_proof_too(void **state)
     /* A proof is about the newest one: it must not hide that it is damaged. */
     assert_status(pawl_ledger_prove(ledger, files.dir, NULL, files.err), PAWL_CORRUPT, files.err);
     assert_message(files.err, newest);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 static void test_a_truncated_snapshot_is_corrupt(void **state)
@@ -302,7 +302,7 @@ static void test_a_snapshot_with_a_log_is_restored_with_it(void **state)
     snprintf(from, sizeof(from), "%s-wal", files.snapshot);
     snprintf(to, sizeof(to), "%s-wal", copy);
     sample_copy(from, to);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     size_t size;
     size_t log_size;
     char *bytes = file_read(copy, &size);
@@ -329,7 +329,7 @@ static void test_a_tail_must_be_of_the_same_ledger(void **state)
     snprintf(other, sizeof(other), "%s/other.db", sample->dir);
     pawl_ledger *ledger = sample_open(sample, other);
     sample_append(sample, ledger, 1, 50);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     assert_no_restore(&files, files.snapshot, other, PAWL_CONFLICT, "differ at offset 30");
     snprintf(other, sizeof(other), "%s/none.db", sample->dir);
     assert_no_restore(&files, files.snapshot, other, PAWL_NOT_FOUND, "the tail");
@@ -344,7 +344,7 @@ static void test_a_damaged_tail_is_refused_by_its_offset(void **state)
 
     pawl_ledger *ledger = sample_open(sample, sample->path);
     sample_append(sample, ledger, 32, 40);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     sample_sql(sample->path, "UPDATE events SET payload = '0' WHERE offset = 5");
     assert_ok(sample_restore(files.snapshot, files.target, sample->path, NULL, files.err),
               files.err);
@@ -370,7 +370,7 @@ static void take_more(struct files *files)
         assert_ok(pawl_ledger_snapshot_schedule(ledger, files->dir, 0, 9, NULL, files->err),
                   files->err);
     }
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 static char *snapshot_of(struct files *files, int offset, char *ret_path, size_t size)
@@ -445,7 +445,7 @@ static void test_a_damaged_snapshot_does_not_stand_in_the_way_of_a_new_one(void 
                         "snapshot-00000000000000000031.db.damaged-1 "
                         "snapshot-00000000000000000031.db.damaged-1.anchor "
                         "snapshot-00000000000000000031.db.damaged-2 ");
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 static void test_what_is_no_snapshot_proves_nothing(void **state)
@@ -462,7 +462,7 @@ static void test_what_is_no_snapshot_proves_nothing(void **state)
             pawl_ledger_prove(ledger, files.dir, NULL, files.err), PAWL_CORRUPT, files.err);
         assert_message(files.err, path);
     }
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 struct listed {
@@ -519,7 +519,7 @@ static void test_a_proof_of_another_ledger_fails(void **state)
 {
     struct files files = begin(state);
     pawl_ledger *memory = sample_open(files.sample, "memory:");
-    pawl_proof proof = { .replayed = 7 };
+    pawl_proof proof = { .size = sizeof(pawl_proof), .replayed = 7 };
 
     sample_append(files.sample, memory, 1, 40);
     assert_status(pawl_ledger_prove(memory, files.dir, &proof, files.err), PAWL_CORRUPT, files.err);
@@ -527,7 +527,7 @@ static void test_a_proof_of_another_ledger_fails(void **state)
     assert_int_equal(proof.replayed, 7);
     assert_status(pawl_ledger_last_proof(files.dir, &proof, files.err), PAWL_NOT_FOUND, files.err);
     assert_string_equal(names(&files), "pawl.lock snapshot-00000000000000000030.db ");
-    pawl_ledger_close(memory);
+    pawl_ledger_close(memory, 0, NULL);
 }
 
 static void test_a_damaged_proof_is_corrupt(void **state)
@@ -537,7 +537,7 @@ static void test_a_damaged_proof_is_corrupt(void **state)
     static const char *const texts[] = {
         "", "{}", "{\"version\":2}", "proof", "{\"version\":1,\"snapshot\":3}",
     };
-    pawl_proof proof = { .replayed = 7 };
+    pawl_proof proof = { .size = sizeof(pawl_proof), .replayed = 7 };
 
     snprintf(path, sizeof(path), "%s/proof.json", files.dir);
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
@@ -551,7 +551,7 @@ static void test_a_damaged_proof_is_corrupt(void **state)
     assert_ok(pawl_ledger_prove(ledger, files.dir, &proof, files.err), files.err);
     assert_ok(pawl_ledger_last_proof(files.dir, &proof, files.err), files.err);
     assert_int_equal(proof.replayed, 1);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 /* --- rights, in a process that has none --- */
@@ -561,6 +561,7 @@ static int try_without_rights(char **argv)
     pawl_error err = PAWL_ERROR_INIT;
     pawl_ledger *memory = NULL;
     pawl_event event = {
+        .size = sizeof(pawl_event),
         .id = pawl_view_of("e"),
         .run_id = pawl_view_of("r"),
         .kind = pawl_view_of("k"),
@@ -583,7 +584,7 @@ static int try_without_rights(char **argv)
     /* Reading it is allowed, and needs no right to write beside it. */
     snprintf(path, sizeof(path), "%s/restored.db", argv[5]);
     child_say("%s", pawl_status_name(sample_restore(argv[4], path, NULL, NULL, &err)));
-    pawl_ledger_close(memory);
+    pawl_ledger_close(memory, 0, NULL);
     return 0;
 }
 
@@ -640,6 +641,7 @@ static pawl_status append_big(pawl_ledger *ledger, int number, pawl_error *reter
     payload[sizeof(payload) - 1] = '"';
     snprintf(id, sizeof(id), "big-%d", number);
     pawl_event event = {
+        .size = sizeof(pawl_event),
         .id = pawl_view_of(id),
         .run_id = pawl_view_of("r"),
         .kind = pawl_view_of("k"),
@@ -678,7 +680,7 @@ static void on_a_small_disk(struct sample *sample, const char *dir, struct full 
     sample_names(dir, full->names, sizeof(full->names));
     unlink(ballast);
     full->after = append_big(ledger, full->stored, &sample->err);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 static void test_a_full_disk_loses_nothing_and_keeps_no_half(void **state)

@@ -195,7 +195,8 @@ static void test_a_turn_counts_from_the_time_of_its_commit(void **state)
 {
     struct ledger_fixture *f = *state;
     pawl_fold_options options = PAWL_FOLD_OPTIONS_INIT;
-    pawl_event event = { .kind = { "k", 1 },
+    pawl_event event = { .size = sizeof(pawl_event),
+                         .kind = { "k", 1 },
                          .actor = { "a", 1 },
                          .payload = { "3", 1 },
                          .created_at_us = 20 * US_PER_S };

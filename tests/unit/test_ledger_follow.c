@@ -49,7 +49,7 @@ static int follow_events(pawl_ledger *ledger)
             status = pawl_reader_wait(reader, LONG_MS, &error);
         }
     }
-    pawl_reader_close(reader);
+    pawl_reader_free(reader);
     return status == PAWL_OK ? 0 : fail_child(&error);
 }
 
@@ -62,7 +62,7 @@ static int run_child(char **argv)
         return fail_child(&error);
     }
     int code = strcmp(argv[2], "write") == 0 ? write_events(ledger) : follow_events(ledger);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     return code;
 }
 
@@ -95,7 +95,7 @@ static void test_events_of_another_process_arrive_once_and_in_order(void **state
         }
     }
     assert_ended_well(&child);
-    pawl_reader_close(reader);
+    pawl_reader_free(reader);
 }
 
 static void test_another_process_follows_this_one(void **state)
@@ -147,7 +147,7 @@ static void test_a_follower_notices_that_its_log_was_replaced(void **state)
     assert_message(&f->err, "was moved, replaced or deleted");
     assert_int_equal(rename(away, f->location), 0);
     assert_status(pawl_reader_wait(reader, 1, &f->err), PAWL_TIMEOUT, &f->err);
-    pawl_reader_close(reader);
+    pawl_reader_free(reader);
 }
 
 /* Readers open the file when they are needed, which may be after it was moved. */
@@ -171,7 +171,7 @@ static void test_a_log_that_was_moved_is_not_called_missing(void **state)
         assert_message(&f->err, "was moved, replaced or deleted");
     }
     for (size_t i = 0; i < COUNT_OF(readers); i++) {
-        pawl_reader_close(readers[i]);
+        pawl_reader_free(readers[i]);
     }
 }
 
@@ -192,7 +192,7 @@ static void test_a_follower_notices_that_its_log_became_shorter(void **state)
                            : "UPDATE pawl.ledger_head SET \"offset\" = 1");
     assert_status(pawl_reader_wait(reader, LONG_MS, &f->err), PAWL_CORRUPT, &f->err);
     assert_message(&f->err, "cut off: offset 2 was there, now the ledger ends at 1");
-    pawl_reader_close(reader);
+    pawl_reader_free(reader);
 }
 
 /* As after a restore into the database that is followed: the names are the same, the events are not. */
@@ -216,7 +216,7 @@ static void test_a_follower_notices_that_another_longer_log_took_its_place(void 
     assert_status(pawl_reader_wait(reader, LONG_MS, &f->err), PAWL_CORRUPT, &f->err);
     assert_message(&f->err, "replaced: offset 2 has another event than when it was read");
     assert_int_equal(pawl_reader_position(reader), 2);
-    pawl_reader_close(reader);
+    pawl_reader_free(reader);
 }
 
 int main(int argc, char **argv)

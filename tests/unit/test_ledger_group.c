@@ -23,7 +23,7 @@ static void append_batch(struct appender *appender, const size_t *ids, size_t co
 {
     char texts[BATCH_MAX][16];
     pawl_event events[BATCH_MAX];
-    pawl_append_result results[BATCH_MAX];
+    pawl_append_result results[BATCH_MAX] = { PAWL_APPEND_RESULT_INIT };
 
     for (size_t i = 0; i < count; i++) {
         snprintf(texts[i], sizeof(texts[i]), "id-%zu", ids[i]);
@@ -111,7 +111,8 @@ struct conductor {
 static void run_conductor(void *context)
 {
     struct conductor *conductor = context;
-    pawl_event event = { .kind = pawl_view_of("k"),
+    pawl_event event = { .size = sizeof(pawl_event),
+                         .kind = pawl_view_of("k"),
                          .actor = pawl_view_of("a"),
                          .payload = pawl_view_of("0") };
 

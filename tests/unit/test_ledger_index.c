@@ -85,7 +85,7 @@ static void test_an_index_that_lies_is_found_by_offset(void **state)
     snprintf(kept, sizeof(kept), "%s.kept", sample->path);
     sample_copy(sample->path, kept);
     for (size_t i = 0; i < COUNT_OF(deeds); i++) {
-        pawl_verify_report report = { 0 };
+        pawl_verify_report report = { .size = sizeof(pawl_verify_report) };
         sample_copy(kept, sample->path);
         pawl_ledger *ledger = sample_open(sample, sample->path);
         assert_verifies(sample, ledger, SAMPLE_EVENTS);
@@ -99,7 +99,7 @@ static void test_an_index_that_lies_is_found_by_offset(void **state)
                      (unsigned long long)report.first_bad_offset,
                      report.what);
         }
-        pawl_ledger_close(ledger);
+        pawl_ledger_close(ledger, 0, NULL);
     }
 }
 
@@ -107,16 +107,17 @@ static void test_an_index_that_lies_is_found_by_offset(void **state)
 static void test_an_id_that_slipped_in_twice_is_found(void **state)
 {
     struct sample *sample = *state;
-    pawl_verify_report report = { 0 };
+    pawl_verify_report report = { .size = sizeof(pawl_verify_report) };
     pawl_ledger *ledger = sample_open(sample, sample->path);
     pawl_event again = {
+        .size = sizeof(pawl_event),
         .id = pawl_view_of("e-5"),
         .run_id = pawl_view_of("r"),
         .kind = pawl_view_of("said"),
         .actor = pawl_view_of("ada"),
         .payload = pawl_view_of("5"),
     };
-    pawl_append_result result;
+    pawl_append_result result = PAWL_APPEND_RESULT_INIT;
 
     on_index(sample, ID_INDEX, "DELETE FROM entries WHERE key = 'e-5'");
     assert_ok(pawl_ledger_append(ledger, &again, &result, &sample->err), &sample->err);
@@ -124,7 +125,7 @@ static void test_an_id_that_slipped_in_twice_is_found(void **state)
     assert_int_equal(pawl_ledger_verify(ledger, NULL, &report, &sample->err), PAWL_CORRUPT);
     assert_int_equal(report.first_bad_offset, 5);
     assert_string_equal(report.what, "not indexed: its id leads to offset 31 instead");
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 /* To write is refused, to read is not: it may be what saves the events. */
@@ -141,7 +142,7 @@ static void test_a_newest_event_without_its_index_keeps_writers_out(void **state
     assert_ok(pawl_ledger_open(sample->path, &options, &ledger, &sample->err), &sample->err);
     assert_int_equal(pawl_ledger_verify(ledger, NULL, NULL, &sample->err), PAWL_CORRUPT);
     assert_message(&sample->err, "offset 30: not indexed");
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 static void test_an_index_that_was_built_anew_verifies(void **state)
@@ -153,7 +154,7 @@ static void test_an_index_that_was_built_anew_verifies(void **state)
     sample_sql(sample->path, "REINDEX");
     ledger = sample_open(sample, sample->path);
     assert_verifies(sample, ledger, SAMPLE_EVENTS);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 /* A resumed walk compares what it has walked. */
@@ -161,7 +162,7 @@ static void test_a_resumed_walk_compares_the_indexes_from_there_on(void **state)
 {
     struct sample *sample = *state;
     pawl_verify_options options = PAWL_VERIFY_OPTIONS_INIT;
-    pawl_verify_report report = { 0 };
+    pawl_verify_report report = { .size = sizeof(pawl_verify_report) };
     pawl_ledger *ledger = sample_open(sample, sample->path);
     pawl_event *tenth = NULL;
 
@@ -174,7 +175,7 @@ static void test_a_resumed_walk_compares_the_indexes_from_there_on(void **state)
     on_index(sample, "idx_kind", "DELETE FROM entries WHERE offset = 25");
     assert_int_equal(pawl_ledger_verify(ledger, &options, &report, &sample->err), PAWL_CORRUPT);
     assert_int_equal(report.first_bad_offset, 25);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 int main(void)

@@ -26,7 +26,7 @@ static void test_a_commit_that_fails_leaves_nothing(void **state)
 {
     struct ledger_fixture *f = *state;
     pawl_event events[] = { event_of("1", 0, "1"), event_of("2", 0, "2") };
-    pawl_append_result results[2] = { { .offset = 99 } };
+    pawl_append_result results[2] = { { .size = sizeof(pawl_append_result), .offset = 99 } };
 
     if (!fail_at(f, "sqlite.commit.before=error:NO_SPACE*1")) {
         return;
@@ -44,7 +44,7 @@ static void test_a_lost_answer_is_found_by_appending_again(void **state)
 {
     struct ledger_fixture *f = *state;
     pawl_event event = event_of("1", 0, "1");
-    pawl_append_result result = { .offset = 99 };
+    pawl_append_result result = { .size = sizeof(pawl_append_result), .offset = 99 };
 
     if (!fail_at(f, "sqlite.commit.after=error:TIMEOUT*1")) {
         return;
@@ -63,10 +63,16 @@ static void test_a_turn_that_lost_its_answers_says_everything_once(void **state)
     struct ledger_fixture *f = *state;
     pawl_turn *turn = begin_turn(f, "r", 1);
     pawl_event events[] = {
-        { .kind = { "k", 1 }, .actor = { "a", 1 }, .payload = { "1", 1 } },
-        { .kind = { "k", 1 }, .actor = { "a", 1 }, .payload = { "2", 1 } },
+        { .size = sizeof(pawl_event),
+          .kind = { "k", 1 },
+          .actor = { "a", 1 },
+          .payload = { "1", 1 } },
+        { .size = sizeof(pawl_event),
+          .kind = { "k", 1 },
+          .actor = { "a", 1 },
+          .payload = { "2", 1 } },
     };
-    pawl_append_result results[2] = { { .offset = 99 } };
+    pawl_append_result results[2] = { { .size = sizeof(pawl_append_result), .offset = 99 } };
 
     if (!fail_at(f, "sqlite.commit.after=error:TIMEOUT*1")) {
         pawl_turn_free(turn);

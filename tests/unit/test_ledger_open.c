@@ -18,7 +18,7 @@ static pawl_status try_open(struct ledger_fixture *f,
     pawl_status status = pawl_ledger_open(location, options, &kept, &f->err);
 
     assert_true((status == PAWL_OK) == (kept != NULL));
-    pawl_ledger_close(kept);
+    pawl_ledger_close(kept, 0, NULL);
     return status;
 }
 
@@ -60,7 +60,7 @@ static void test_a_ledger_stamps_by_the_clock_that_it_is_given(void **state)
     assert_ok(pawl_ledger_get(ledger, pawl_view_of("1"), 0, &stored, &f->err), &f->err);
     assert_int_equal(stored->created_at_us, START_US + 5 * US_PER_S);
     pawl_event_free(stored);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 static void test_a_read_only_ledger_reads_and_refuses_to_write(void **state)
@@ -101,7 +101,7 @@ static void test_two_handles_of_one_ledger_share_it(void **state)
     assert_ok(pawl_turn_commit(theirs, &f->err), &f->err);
     pawl_turn_free(mine);
     pawl_turn_free(theirs);
-    pawl_ledger_close(other.ledger);
+    pawl_ledger_close(other.ledger, 0, NULL);
 }
 
 static void test_a_ledger_that_must_exist_is_not_made(void **state)
@@ -134,7 +134,7 @@ static void test_options_of_an_older_header_are_fine(void **state)
     assert_status(pawl_ledger_append(ledger, &event, NULL, &f->err), PAWL_INVALID, &f->err);
     event.payload.len = 4;
     assert_ok(pawl_ledger_append(ledger, &event, NULL, &f->err), &f->err);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 
     options.size = 0;
     assert_status(try_open(f, "memory:", &options), PAWL_INVALID, &f->err);
@@ -166,7 +166,7 @@ static void test_the_environment_names_a_ledger_when_nothing_else_does(void **st
     assert_int_equal(unsetenv("DATABASE_URL"), 0);
     assert_status(try_open(f, "", NULL), PAWL_INVALID, &f->err);
     assert_status(pawl_ledger_open("memory:", NULL, NULL, &f->err), PAWL_INVALID, &f->err);
-    pawl_ledger_close(NULL);
+    pawl_ledger_close(NULL, 0, NULL);
 }
 
 struct appender {
@@ -224,12 +224,13 @@ static void test_closing_waits_for_an_append_under_way(void **state)
 
 /* --- questions --- */
 
-static bool add_count(void *context, pawl_view name, uint64_t count)
+static bool add_count(void *context, const pawl_count *counted)
 {
     struct pawl__buf *text = context;
 
-    pawl__buf_add_format(text, "%.*s=%llu ", VIEW_ARGS(name), (unsigned long long)count);
-    return !pawl__view_is(name, "stop");
+    pawl__buf_add_format(
+        text, "%.*s=%llu ", VIEW_ARGS(counted->name), (unsigned long long)counted->count);
+    return !pawl__view_is(counted->name, "stop");
 }
 
 static void assert_counts(struct ledger_fixture *f,

@@ -106,6 +106,7 @@ static void name_events(struct named_events *named, const struct worker *worker,
                  worker->number,
                  (unsigned long long)(worker->done + i));
         named->events[i] = (pawl_event){
+            .size = sizeof(pawl_event),
             .id = pawl_view_of(named->ids[i]),
             .run_id = pawl_view_of("r"),
             .kind = pawl_view_of("k"),
@@ -146,7 +147,7 @@ static void write_ledger(void *context)
 {
     struct worker *worker = context;
     struct named_events *named = calloc(1, sizeof(*named));
-    pawl_append_result results[BATCH_MAX];
+    pawl_append_result results[BATCH_MAX] = { PAWL_APPEND_RESULT_INIT };
     pawl_ledger *ledger = NULL;
 
     if (named != NULL && open_ledger(worker, &ledger)) {
@@ -163,7 +164,7 @@ static void write_ledger(void *context)
             dawdle(worker);
         }
     }
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     free(named);
 }
 
@@ -203,8 +204,8 @@ static void follow_ledger(void *context)
                && fail_worker(worker, follow_once(worker, reader))) {
         }
     }
-    pawl_reader_close(reader);
-    pawl_ledger_close(ledger);
+    pawl_reader_free(reader);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 /* --- on a table with a sequence --- */
@@ -355,8 +356,8 @@ static void assert_chain(struct pg_fixture *f, uint64_t events)
         assert_memory_equal(head.hash, event->hash, sizeof(head.hash));
     }
     assert_int_equal(head.offset, events);
-    pawl_reader_close(reader);
-    pawl_ledger_close(ledger);
+    pawl_reader_free(reader);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 static void empty_database(struct pg_fixture *f)
@@ -437,7 +438,7 @@ static void test_a_server_that_is_killed_loses_nothing_that_was_acknowledged(voi
             pawl_event_free(event);
         }
     }
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 /* --- processes --- */

@@ -31,7 +31,7 @@ static void open_ledger(struct fixture *f)
 
 static void close_ledger(struct fixture *f)
 {
-    pawl_ledger_close(f->ledger);
+    pawl_ledger_close(f->ledger, 0, NULL);
     f->ledger = NULL;
 }
 
@@ -42,7 +42,8 @@ static void fill(struct fixture *f)
     static const char *const ids[] = { "1", "2", "3" };
 
     for (size_t i = 0; i < COUNT_OF(ids); i++) {
-        pawl_event event = { .id = pawl_view_of(ids[i]),
+        pawl_event event = { .size = sizeof(pawl_event),
+                             .id = pawl_view_of(ids[i]),
                              .run_id = pawl_view_of("r"),
                              .kind = pawl_view_of("k"),
                              .actor = pawl_view_of("a"),
@@ -159,7 +160,7 @@ static int teardown(void **state)
 {
     struct fixture *f = *state;
 
-    pawl_ledger_close(f->ledger);
+    pawl_ledger_close(f->ledger, 0, NULL);
     free(f);
     return 0;
 }

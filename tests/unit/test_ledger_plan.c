@@ -202,6 +202,7 @@ static void make_request(struct trial *trial)
 {
     for (size_t i = 0; i < trial->count; i++) {
         trial->events[i] = (pawl_event){
+            .size = sizeof(pawl_event),
             .id = pawl_view_of(id_texts[trial->ids[i]]),
             .run_id = pawl_view_of("r"),
             .turn = trial->in_turn ? trial->turn : 0,
@@ -399,7 +400,8 @@ static void test_a_taken_id_of_a_turns_own_event_fails_that_turn_alone(void **st
     (void)state;
     struct ledger_backend *backend = open_memory();
     struct ledger_writer writer = LEDGER_WRITER_INIT(backend);
-    pawl_event begin = { .run_id = pawl_view_of("r"),
+    pawl_event begin = { .size = sizeof(pawl_event),
+                         .run_id = pawl_view_of("r"),
                          .turn = 1,
                          .kind = pawl_view_of(PAWL__KIND_TURN_BEGIN),
                          .actor = pawl_view_of("pawl") };

@@ -40,13 +40,14 @@ static pawl_status try_open(struct pg_fixture *f,
     pawl_ledger *ledger = NULL;
     pawl_status status = pawl_ledger_open(location, options, &ledger, &f->err);
 
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     return status;
 }
 
 static pawl_event event_of(const char *id, const char *payload)
 {
-    return (pawl_event){ .id = pawl_view_of(id),
+    return (pawl_event){ .size = sizeof(pawl_event),
+                         .id = pawl_view_of(id),
                          .run_id = pawl_view_of("r"),
                          .kind = pawl_view_of("k"),
                          .actor = pawl_view_of("a"),
@@ -99,7 +100,7 @@ static void test_hashes_are_those_of_the_same_events_in_memory(void **state)
             pawl_event_free(stored);
         }
         assert_ok(pawl_ledger_get_head(ledgers[i], &heads[i], &f->err), &f->err);
-        pawl_ledger_close(ledgers[i]);
+        pawl_ledger_close(ledgers[i], 0, NULL);
     }
     assert_memory_equal(&heads[0], &heads[1], sizeof(heads[0]));
 }
@@ -140,8 +141,8 @@ static void test_a_large_batch_is_stored_whole_and_in_order(void **state)
     /* Again: all of them looked up at once, all duplicates. */
     assert_ok(pawl_ledger_append_many(ledger, events, COUNT, NULL, &f->err), &f->err);
     assert_int_equal(pg_number(f, "SELECT count(*) FROM events"), COUNT);
-    pawl_reader_close(reader);
-    pawl_ledger_close(ledger);
+    pawl_reader_free(reader);
+    pawl_ledger_close(ledger, 0, NULL);
     free(large);
     free(ids);
     free(events);
@@ -171,7 +172,7 @@ static void test_the_largest_payload_is_what_one_parameter_takes(void **state)
     assert_ok(pawl_ledger_get(ledger, event.id, 0, &stored, &f->err), &f->err);
     assert_int_equal(stored->payload.len, limit);
     pawl_event_free(stored);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     free(payload);
 }
 
@@ -194,7 +195,7 @@ static void test_a_link_that_was_cut_is_replaced(void **state)
         assert_ok(pawl_ledger_latest_offset(ledger, &offset, &f->err), &f->err);
         assert_int_equal(offset, i + 2);
     }
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 struct inside {
@@ -203,21 +204,21 @@ struct inside {
     pawl_status status;
 };
 
-static bool append_inside(void *context, pawl_view name, uint64_t count)
+static bool append_inside(void *context, const pawl_count *counted)
 {
     struct inside *inside = context;
     pawl_event event = event_of("inside", "1");
 
-    (void)name;
-    (void)count;
+    (void)counted;
     inside->status = pawl_ledger_append(inside->ledger, &event, NULL, NULL);
     return false;
 }
 
 static bool append_in_progress(void *context, uint64_t done, uint64_t total)
 {
+    (void)done;
     (void)total;
-    (void)append_inside(context, (pawl_view){ NULL, 0 }, done);
+    (void)append_inside(context, NULL);
     return true;
 }
 
@@ -226,7 +227,7 @@ static void test_callbacks_may_append_though_there_is_one_connection(void **stat
     struct pg_fixture *f = pg_fixture(state);
     char location[256];
 
-    pawl_ledger_close(new_ledger(f));
+    pawl_ledger_close(new_ledger(f), 0, NULL);
     snprintf(location, sizeof(location), "%s", pg_server_url(f->server));
     strncat(location,
             strchr(location, '?') == NULL ? "?connections=1" : "&connections=1",
@@ -243,7 +244,7 @@ static void test_callbacks_may_append_though_there_is_one_connection(void **stat
     inside.status = PAWL_FAILED;
     assert_ok(pawl_ledger_verify(inside.ledger, &options, NULL, &f->err), &f->err);
     assert_int_equal(inside.status, PAWL_OK);
-    pawl_ledger_close(inside.ledger);
+    pawl_ledger_close(inside.ledger, 0, NULL);
 }
 
 static void test_a_dropped_table_or_column_is_corrupt(void **state)
@@ -259,7 +260,7 @@ static void test_a_dropped_table_or_column_is_corrupt(void **state)
         pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
         pawl_ledger *ledger = new_ledger(f);
         append_ok(f, ledger, "before");
-        pawl_ledger_close(ledger);
+        pawl_ledger_close(ledger, 0, NULL);
         pg_admin(f, deeds[i]);
         options.read_only = true;
         assert_status(try_open(f, pg_server_url(f->server), &options), PAWL_CORRUPT, &f->err);
@@ -280,7 +281,7 @@ static void test_tables_without_a_record_of_their_migrations_are_corrupt(void **
         pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
         pawl_ledger *ledger = new_ledger(f);
         append_ok(f, ledger, "before");
-        pawl_ledger_close(ledger);
+        pawl_ledger_close(ledger, 0, NULL);
         pg_admin(f, deeds[i]);
         for (int read_only = 0; read_only < 2; read_only++) {
             options.read_only = read_only == 1;
@@ -307,7 +308,7 @@ static void test_a_lost_answer_is_found_by_appending_again(void **state)
 
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char id[8];
-        pawl_append_result result;
+        pawl_append_result result = PAWL_APPEND_RESULT_INIT;
         snprintf(id, sizeof(id), "%zu", i);
         assert_ok(pawl__failpoint_set(cases[i].point, &f->err), &f->err);
         assert_status(append(f, ledger, id, NULL), PAWL_UNAVAILABLE, &f->err);
@@ -317,7 +318,7 @@ static void test_a_lost_answer_is_found_by_appending_again(void **state)
         assert_int_equal(result.offset, i + 1);
         assert_int_equal(result.duplicate, cases[i].stored);
     }
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 static void test_a_writer_that_holds_the_head_makes_others_busy(void **state)
@@ -340,8 +341,8 @@ static void test_a_writer_that_holds_the_head_makes_others_busy(void **state)
     pawl__pg_rollback(other);
     append_ok(f, impatient, "1");
     pawl__pg_close(other);
-    pawl_ledger_close(impatient);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(impatient, 0, NULL);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 struct waiter {
@@ -402,7 +403,7 @@ static void test_a_commit_elsewhere_wakes_the_watcher_by_notification(void **sta
     append_ok(f, ledger, "1");
     end_waiter(&waiter);
     assert_true(pawl__monotonic_ns(pawl__clock_real()) - before_ns < WAIT_MS / 2 * NS_PER_MS);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 static void test_a_watcher_can_be_cancelled(void **state)
@@ -416,7 +417,7 @@ static void test_a_watcher_can_be_cancelled(void **state)
     pawl__cancel_now(&waiter.cancel);
     end_waiter(&waiter);
     assert_true(pawl__monotonic_ns(pawl__clock_real()) - before_ns < WAIT_MS / 2 * NS_PER_MS);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 /* --- opening --- */
@@ -458,7 +459,7 @@ static void test_events_that_went_missing_are_noticed_on_open(void **state)
         append_ok(f, ledger, "1");
         append_ok(f, ledger, "2");
         append_ok(f, ledger, "3");
-        pawl_ledger_close(ledger);
+        pawl_ledger_close(ledger, 0, NULL);
         assert_ok(try_open(f, pg_server_url(f->server), NULL), &f->err);
         pg_admin(f, cases[i].damage);
         assert_status(try_open(f, pg_server_url(f->server), NULL), PAWL_CORRUPT, &f->err);
@@ -477,7 +478,7 @@ static void test_an_offset_that_is_taken_is_corruption_and_no_duplicate(void **s
              " schema_version, hash FROM events");
     assert_status(append(f, ledger, "2", NULL), PAWL_CORRUPT, &f->err);
     assert_int_equal(pg_number(f, "SELECT count(*) FROM events WHERE id = '2'"), 0);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 static void test_a_database_in_another_encoding_is_refused(void **state)
@@ -523,7 +524,7 @@ static void test_the_number_of_connections_has_limits(void **state)
     static const char *const wrong[] = { "0", "257", "-1", "1x", "", "99999999999" };
     char url[256];
 
-    pawl_ledger_close(new_ledger(f));
+    pawl_ledger_close(new_ledger(f), 0, NULL);
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         snprintf(url, sizeof(url), "%s&connections=%s", pg_server_url(f->server), wrong[i]);
         assert_status(try_open(f, url, NULL), PAWL_INVALID, &f->err);
@@ -552,9 +553,9 @@ static void test_one_connection_is_enough_to_write_read_and_follow(void **state)
     assert_ok(pawl_reader_wait(reader, WAIT_MS, &f->err), &f->err);
     assert_ok(pawl_reader_next(reader, &event, &f->err), &f->err);
     assert_int_equal(event->offset, 2);
-    pawl_reader_close(reader);
-    pawl_ledger_close(ledger);
-    pawl_ledger_close(other);
+    pawl_reader_free(reader);
+    pawl_ledger_close(ledger, 0, NULL);
+    pawl_ledger_close(other, 0, NULL);
 }
 
 struct follower {
@@ -605,9 +606,9 @@ static void test_a_follower_waits_for_a_server_that_is_away(void **state)
     pawl__thread_join(&thread);
     assert_status(follower.status, PAWL_CANCELLED, &follower.err);
     assert_ok(pg_server_restart(f->server, &f->err), &f->err);
-    pawl_reader_close(follower.reader);
-    pawl_ledger_close(ledger);
-    pawl_ledger_close(other);
+    pawl_reader_free(follower.reader);
+    pawl_ledger_close(ledger, 0, NULL);
+    pawl_ledger_close(other, 0, NULL);
 }
 
 /* TIMEOUT would say that there is no event. */
@@ -630,9 +631,9 @@ static void test_a_follower_tells_a_stalled_server_from_a_quiet_one(void **state
     assert_message(&f->err, "has stalled");
     append_ok(f, other, "1");
     assert_ok(pawl_reader_wait(reader, WAIT_MS, &f->err), &f->err);
-    pawl_reader_close(reader);
-    pawl_ledger_close(ledger);
-    pawl_ledger_close(other);
+    pawl_reader_free(reader);
+    pawl_ledger_close(ledger, 0, NULL);
+    pawl_ledger_close(other, 0, NULL);
 }
 
 static atomic_uint warnings;
@@ -656,7 +657,7 @@ static void test_a_server_that_does_not_sync_is_warned_of(void **state)
               &f->err);
     atomic_store(&warnings, 0);
     pawl_set_log_sink(count_warnings, NULL, PAWL_LOG_WARNING);
-    pawl_ledger_close(new_ledger(f));
+    pawl_ledger_close(new_ledger(f), 0, NULL);
     assert_int_equal(atomic_load(&warnings), 0);
     assert_ok(try_open(f, pg_server_url(unsafe), NULL), &f->err);
     pawl_set_log_sink(NULL, NULL, PAWL_LOG_WARNING);
@@ -673,7 +674,7 @@ static void test_a_plain_server_leaves_the_search_to_us(void **state)
     pawl_recalled found;
     struct recall_top top = { &found, 0, 1 };
 
-    pawl_ledger_close(new_ledger(f));
+    pawl_ledger_close(new_ledger(f), 0, NULL);
     assert_ok(pawl__location_parse(pg_server_url(f->server), &location, &f->err), &f->err);
     assert_ok(pawl__ledger_postgres_open(&location, &options, &backend, &f->err), &f->err);
     assert_status(backend->ops->nearest(backend, (float[]){ 1 }, 1, NULL, &top, &f->err),

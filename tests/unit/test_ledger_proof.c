@@ -70,7 +70,7 @@ static void test_a_changed_store_is_found_out(void **state)
 {
     for (size_t i = 0; i < COUNT_OF(deeds); i++) {
         struct proof proof;
-        pawl_verify_report report = { 0 };
+        pawl_verify_report report = { .size = sizeof(pawl_verify_report) };
 
         begin(&proof, state);
         if (strcmp(proof.f->backend, "sqlite") == 0) { /* the anchor comes when it is closed */

@@ -45,7 +45,7 @@ static void test_pages_are_seamless(void **state)
     append_one(f, "later", 5, "1");
     assert_ok(pawl_reader_next(reader, &event, &f->err), &f->err);
     assert_int_equal(event->offset, 1301);
-    pawl_reader_close(reader);
+    pawl_reader_free(reader);
 }
 
 static void test_large_events_come_in_pages_of_few(void **state)
@@ -72,7 +72,7 @@ static void test_large_events_come_in_pages_of_few(void **state)
         assert_int_equal(event->payload.data[1], id[0]);
     }
     assert_status(pawl_reader_next(reader, &event, &f->err), PAWL_NOT_FOUND, &f->err);
-    pawl_reader_close(reader);
+    pawl_reader_free(reader);
     free(text);
 }
 
@@ -131,7 +131,7 @@ static void test_a_reader_from_after_the_end_is_refused_and_one_from_the_end_wai
     assert_status(pawl_reader_next(reader, &event, &f->err), PAWL_INVALID, &f->err);
     assert_message(&f->err, "from: is 6, but the ledger ends at offset 5");
     assert_status(pawl_reader_wait(reader, 60000, &f->err), PAWL_INVALID, &f->err);
-    pawl_reader_close(STEAL(reader));
+    pawl_reader_free(STEAL(reader));
     options.from = 5;
     assert_ok(pawl_reader_open(f->ledger, &options, &reader, &f->err), &f->err);
     assert_status(pawl_reader_next(reader, &event, &f->err), PAWL_NOT_FOUND, &f->err);
@@ -139,7 +139,7 @@ static void test_a_reader_from_after_the_end_is_refused_and_one_from_the_end_wai
     assert_ok(pawl_reader_wait(reader, 60000, &f->err), &f->err);
     assert_ok(pawl_reader_next(reader, &event, &f->err), &f->err);
     assert_int_equal(event->offset, 6);
-    pawl_reader_close(reader);
+    pawl_reader_free(reader);
 }
 
 static void test_a_reader_notices_that_the_log_ends_before_what_it_read(void **state)
@@ -160,7 +160,7 @@ static void test_a_reader_notices_that_the_log_ends_before_what_it_read(void **s
         assert_status(pawl_reader_next(reader, &event, &f->err), PAWL_CORRUPT, &f->err);
         assert_message(&f->err, "cut off: offset 5 was read, now the ledger ends at 3");
     }
-    pawl_reader_close(reader);
+    pawl_reader_free(reader);
 }
 
 /* --- filters --- */
@@ -179,6 +179,7 @@ static void append_varied(struct ledger_fixture *f)
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         pawl_event event = {
+            .size = sizeof(pawl_event),
             .id = pawl_view_of(rows[i].id),
             .run_id = pawl_view_of(rows[i].run),
             .kind = pawl_view_of(rows[i].kind),
@@ -207,7 +208,7 @@ static void assert_filters(struct ledger_fixture *f,
     }
     assert_int_equal(pawl_reader_position(reader), 5); /* also over what was filtered out */
     assert_text(&found, payloads);
-    pawl_reader_close(reader);
+    pawl_reader_free(reader);
     pawl__buf_done(&found);
 }
 
@@ -264,7 +265,7 @@ static void test_a_filter_is_copied_and_checked(void **state)
     filter.turn_min = 99;
     assert_ok(pawl_reader_next(reader, &event, &f->err), &f->err);
     assert_int_equal(event->offset, 3);
-    pawl_reader_close(reader);
+    pawl_reader_free(reader);
 
     reader = NULL;
     filter.run_id = (pawl_view){ name, sizeof(name) };
@@ -404,7 +405,7 @@ static void test_a_reader_of_complete_turns_goes_on_when_a_turn_ends(void **stat
     }
     assert_status(pawl_reader_next(reader, &event, &f->err), PAWL_NOT_FOUND, &f->err);
     assert_int_equal(pawl_reader_position(reader), 15);
-    pawl_reader_close(reader);
+    pawl_reader_free(reader);
 }
 
 /* --- waiting --- */
@@ -473,8 +474,8 @@ static void test_waiting_ends_with_an_event_the_time_or_cancelling(void **state)
     assert_true(pawl__monotonic_ns(pawl__clock_real()) - start_ns < LONG_MS / 2 * NS_PER_MS);
     pawl__thread_join(&helper.thread);
     assert_status(pawl_reader_wait(helper.reader, LONG_MS, &f->err), PAWL_CANCELLED, &f->err);
-    pawl_reader_close(helper.reader);
-    pawl_reader_close(NULL);
+    pawl_reader_free(helper.reader);
+    pawl_reader_free(NULL);
 }
 
 static void test_interrupting_the_ledger_ends_waiting(void **state)
@@ -494,7 +495,7 @@ static void test_interrupting_the_ledger_ends_waiting(void **state)
     assert_true(pawl__monotonic_ns(pawl__clock_real()) - start_ns < LONG_MS / 2 * NS_PER_MS);
     pawl__thread_join(&helper.thread);
     assert_status(pawl_reader_wait(helper.reader, LONG_MS, &f->err), PAWL_CANCELLED, &f->err);
-    pawl_reader_close(helper.reader);
+    pawl_reader_free(helper.reader);
 }
 
 static void test_waiting_at_the_end_of_up_to_is_for_nothing(void **state)
@@ -512,7 +513,7 @@ static void test_waiting_at_the_end_of_up_to_is_for_nothing(void **state)
     assert_status(pawl_reader_next(reader, &event, &f->err), PAWL_NOT_FOUND, &f->err);
     assert_status(pawl_reader_wait(reader, LONG_MS, &f->err), PAWL_NOT_FOUND, &f->err);
     assert_message(&f->err, "ends at offset 1");
-    pawl_reader_close(reader);
+    pawl_reader_free(reader);
 }
 
 enum { WRITERS = 4, EACH = 150, ALL = WRITERS * EACH, FOLLOWERS = 3 };
@@ -544,7 +545,7 @@ static void run_follower(void *context)
             helper->status = PAWL_FAILED;
         }
     }
-    pawl_reader_close(helper->reader);
+    pawl_reader_free(helper->reader);
 }
 
 static void test_followers_see_each_event_once_while_others_write(void **state)

@@ -29,7 +29,7 @@ static void take(struct restoring *r)
     pawl_ledger *ledger = sample_open(r->sample, r->sample->path);
 
     assert_ok(pawl_ledger_snapshot_schedule(ledger, r->dir, 0, 9, NULL, r->err), r->err);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 static void append(struct restoring *r, int first, int last)
@@ -37,7 +37,7 @@ static void append(struct restoring *r, int first, int last)
     pawl_ledger *ledger = sample_open(r->sample, r->sample->path);
 
     sample_append(r->sample, ledger, first, last);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 static struct restoring begin(void **state)
@@ -105,7 +105,7 @@ static void test_a_damaged_newest_snapshot_is_named_and_an_older_one_must_be_acc
 {
     struct restoring r = begin(state);
     pawl_restore_options options = PAWL_RESTORE_OPTIONS_INIT;
-    pawl_restored restored;
+    pawl_restored restored = PAWL_RESTORED_INIT;
 
     damage(r.newest);
     assert_refused(&r, r.dir, NULL, PAWL_CORRUPT, "snapshot-00000000000000000033.db");
@@ -127,7 +127,7 @@ static void test_a_damaged_newest_snapshot_is_named_and_an_older_one_must_be_acc
 static void test_what_is_good_needs_no_acceptance_and_says_what_it_restored(void **state)
 {
     struct restoring r = begin(state);
-    pawl_restored restored;
+    pawl_restored restored = PAWL_RESTORED_INIT;
 
     damage(r.older); /* nobody needs that one */
     assert_ok(pawl_snapshot_restore(r.dir, NULL, &restored, r.err), r.err);
@@ -177,7 +177,7 @@ static void test_a_link_to_nowhere_in_the_place_of_a_snapshot_must_be_accepted(v
 {
     struct restoring r = begin(state);
     pawl_restore_options options = PAWL_RESTORE_OPTIONS_INIT;
-    pawl_restored restored;
+    pawl_restored restored = PAWL_RESTORED_INIT;
 
     assert_int_equal(unlink(r.newest), 0);
     assert_int_equal(symlink("moved-away.db", r.newest), 0);
@@ -227,7 +227,7 @@ static void test_a_tail_that_was_cut_off_must_be_accepted(void **state)
 {
     struct restoring r = begin(state);
     pawl_restore_options options = PAWL_RESTORE_OPTIONS_INIT;
-    pawl_restored restored;
+    pawl_restored restored = PAWL_RESTORED_INIT;
 
     append(&r, 34, 40);
     sample_sql(r.sample->path, "DELETE FROM events WHERE offset > 35");
@@ -246,7 +246,7 @@ static void test_a_tail_that_was_cut_off_shows_without_its_anchor(void **state)
 {
     struct restoring r = begin(state);
     pawl_restore_options options = PAWL_RESTORE_OPTIONS_INIT;
-    pawl_restored restored;
+    pawl_restored restored = PAWL_RESTORED_INIT;
 
     append(&r, 34, 40);
     sample_sql(r.sample->path, "DELETE FROM events WHERE offset > 35");
@@ -326,7 +326,7 @@ static void test_a_restore_that_is_stopped_anywhere_leaves_nothing(void **state)
 static void test_every_corrupt_answer_of_a_snapshot_says_what_to_do(void **state)
 {
     struct restoring r = begin(state);
-    pawl_proof proof;
+    pawl_proof proof = PAWL_PROOF_INIT;
     char path[TEMPDIR_SIZE + 128];
 
     pawl_ledger *ledger = sample_open(r.sample, r.sample->path);
@@ -347,7 +347,7 @@ static void test_every_corrupt_answer_of_a_snapshot_says_what_to_do(void **state
     assert_status(
         pawl_ledger_snapshot_schedule(ledger, r.dir, 0, 9, NULL, r.err), PAWL_CORRUPT, r.err);
     assert_ends_with(r.err, "`pawl ledger restore` the newest good snapshot");
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     assert_nothing_left(&r);
 }
 
@@ -497,7 +497,7 @@ static void test_a_creation_that_was_cut_short_holds_no_ledger_yet(void **state)
     assert_ok(pawl_ledger_open(r.target, &options, &ledger, r.err), r.err);
     sample_append(r.sample, ledger, 1, 1);
     assert_verifies(r.sample, ledger, 1);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 static int run_child(char **argv)

@@ -121,18 +121,19 @@ static pawl_status verify_damaged(struct ledger_fixture *f, pawl_verify_report *
     pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
     pawl_ledger *ledger = NULL;
 
-    *ret_report = (pawl_verify_report){ .first_bad_offset = 99 };
+    *ret_report =
+        (pawl_verify_report){ .size = sizeof(pawl_verify_report), .first_bad_offset = 99 };
     options.read_only = true;
     options.accept_damage = true;
     assert_ok(pawl_ledger_open(f->location, &options, &ledger, &f->err), &f->err);
     pawl_status status = pawl_ledger_verify(ledger, NULL, ret_report, &f->err);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     return status;
 }
 
 static void assert_finds(struct ledger_fixture *f, uint64_t offset, const char *what)
 {
-    pawl_verify_report report;
+    pawl_verify_report report = PAWL_VERIFY_REPORT_INIT;
 
     assert_status(verify_damaged(f, &report), PAWL_CORRUPT, &f->err);
     assert_message(&f->err, what);
@@ -142,7 +143,7 @@ static void assert_finds(struct ledger_fixture *f, uint64_t offset, const char *
 
 static void try_out(struct ledger_fixture *f, const struct sabotage *sabotage)
 {
-    pawl_verify_report report = { .first_bad_offset = 0 };
+    pawl_verify_report report = { .size = sizeof(pawl_verify_report), .first_bad_offset = 0 };
     uint64_t before = latest_offset(f);
 
     ledger_fixture_sql(f, sabotage->sql); /* under an open ledger that writes */
@@ -321,7 +322,7 @@ static void test_an_emptied_ledger_is_not_a_new_one(void **state)
 {
     struct ledger_fixture *f = *state;
     char anchor[sizeof(f->location) + 16];
-    pawl_verify_report report;
+    pawl_verify_report report = PAWL_VERIFY_REPORT_INIT;
 
     if (!on_sqlite(f)) { /* its head is in a row of its own */
         append_one(f, "one", 0, "0");

@@ -64,8 +64,8 @@ static void test_a_signal_may_cancel_a_reader_at_any_moment(void **state)
     pawl__thread_join(&sender);
     alarm(0);
     signal(SIGUSR1, SIG_DFL);
-    pawl_reader_close(reader);
-    pawl_ledger_close(ledger);
+    pawl_reader_free(reader);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 static void test_a_signal_ends_a_wait_that_has_begun(void **state)
@@ -78,8 +78,8 @@ static void test_a_signal_ends_a_wait_that_has_begun(void **state)
     alarm(1); /* long after the wait has begun; earlier would be as good */
     assert_status(pawl_reader_wait(reader, UINT32_MAX, &error), PAWL_CANCELLED, &error);
     signal(SIGALRM, SIG_DFL);
-    pawl_reader_close(reader);
-    pawl_ledger_close(ledger);
+    pawl_reader_free(reader);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 int main(void)

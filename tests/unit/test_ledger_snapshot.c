@@ -80,7 +80,7 @@ static void test_a_snapshot_holds_everything_and_opens_like_any_ledger(void **st
     pawl_ledger *copy = sample_open(&s.sample, s.path);
     sample_append(&s.sample, copy, 28, 31);
     assert_verifies(&s.sample, copy, SAMPLE_EVENTS + 1);
-    pawl_ledger_close(copy);
+    pawl_ledger_close(copy, 0, NULL);
     assert_nothing_half_made(&s, s.f->dir);
 }
 
@@ -342,8 +342,8 @@ static void test_a_proof_restores_replays_and_compares(void **state)
 {
     struct snapshots s = begin(state);
     pawl_error *err = &s.sample.err;
-    pawl_proof proof;
-    pawl_proof again = { .replayed = 77 };
+    pawl_proof proof = PAWL_PROOF_INIT;
+    pawl_proof again = { .size = sizeof(pawl_proof), .replayed = 77 };
 
     fill(&s);
     assert_true(schedule(&s, 0, 3));
@@ -364,7 +364,7 @@ static void test_a_proof_restores_replays_and_compares(void **state)
 static void test_a_directory_without_snapshots_proves_nothing(void **state)
 {
     struct snapshots s = begin(state);
-    pawl_proof proof = { .replayed = 77 };
+    pawl_proof proof = { .size = sizeof(pawl_proof), .replayed = 77 };
 
     assert_status(
         pawl_ledger_prove(s.f->ledger, s.dir, &proof, &s.f->err), PAWL_NOT_FOUND, &s.f->err);

@@ -117,7 +117,7 @@ static void check_round_trip(struct ledger_fixture *f, const char *name, pawl_fi
 {
     static const char *const targets[] = { "memory:", "copy.db" };
     const char *path = path_in(f, name);
-    pawl_import_report report;
+    pawl_import_report report = PAWL_IMPORT_REPORT_INIT;
     uint64_t count = 0;
 
     fill(f);
@@ -135,7 +135,7 @@ static void check_round_trip(struct ledger_fixture *f, const char *name, pawl_fi
         assert_int_equal(report.appended, 0);
         assert_int_equal(report.duplicates, count);
         assert_same(f, copy);
-        pawl_ledger_close(copy);
+        pawl_ledger_close(copy, 0, NULL);
     }
     assert_status(pawl_ledger_export(f->ledger, path, format, NULL, NULL, NULL, &count, &f->err),
                   PAWL_CONFLICT,
@@ -172,7 +172,7 @@ static void test_a_copied_turn_goes_on(void **state)
     assert_ok(pawl_turn_append(turn, &event, 1, NULL, &f->err), &f->err);
     assert_ok(pawl_turn_commit(turn, &f->err), &f->err);
     pawl_turn_free(turn);
-    pawl_ledger_close(copy);
+    pawl_ledger_close(copy, 0, NULL);
 }
 
 static void test_an_export_has_what_the_filter_lets_through(void **state)
@@ -201,7 +201,7 @@ static void test_an_empty_ledger_gives_an_empty_file(void **state)
 {
     struct ledger_fixture *f = *state;
     const char *const names[] = { "none.jsonl", "none.parquet" };
-    pawl_import_report report;
+    pawl_import_report report = PAWL_IMPORT_REPORT_INIT;
     uint64_t count = 99;
 
     for (size_t i = 0; i < COUNT_OF(names); i++) {
@@ -225,7 +225,7 @@ static void test_a_bad_line_is_named_and_what_came_before_it_stays(void **state)
 {
     struct ledger_fixture *f = *state;
     const char *path = path_in(f, "in.jsonl");
-    pawl_import_report report = { 0 };
+    pawl_import_report report = { .size = sizeof(pawl_import_report) };
     static const struct {
         const char *line;
         pawl_status status;
@@ -283,7 +283,7 @@ static void test_turns_that_do_not_fit_are_refused(void **state)
         "line 1: a pawl.turn.commit of attempt 2 at turn 9 of run 'r', which has no attempt here");
     assert_ok(pawl_ledger_get_head(copy, &head, &f->err), &f->err);
     assert_int_equal(head.offset, 0);
-    pawl_ledger_close(copy);
+    pawl_ledger_close(copy, 0, NULL);
 }
 
 static bool stop_at_once(void *context, uint64_t done, uint64_t total)
@@ -336,7 +336,7 @@ static void test_a_database_of_the_original_schema_is_imported(void **state)
 {
     struct ledger_fixture *f = *state;
     const char *path = path_in(f, "seed.db");
-    pawl_import_report report;
+    pawl_import_report report = PAWL_IMPORT_REPORT_INIT;
     static const char *const utc[] = {
         "2026-01-29T10:20:30.123456Z", "2026-01-29T10:20:30.500000Z", "2026-01-29T08:20:30.000000Z",
         "2026-01-29T10:20:30.000000Z", "2026-01-29T04:50:30.000000Z", "2026-01-29T10:20:00.000000Z",
@@ -381,7 +381,7 @@ static void test_a_bad_row_of_the_original_schema_is_named_by_its_offset(void **
 {
     struct ledger_fixture *f = *state;
     const char *path = path_in(f, "seed.db");
-    pawl_import_report report;
+    pawl_import_report report = PAWL_IMPORT_REPORT_INIT;
 
     make_seed(path,
               "('a','r',1,'k','a','1','2026-01-29T10:20:30'),"

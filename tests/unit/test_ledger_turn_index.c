@@ -24,6 +24,7 @@ static void make_attempts(struct pawl__prng *random, struct attempts *attempts)
         uint64_t begin = 1 + pawl__prng_below(random, OFFSETS);
         bool open = pawl__prng_below(random, 30) == 0;
         attempts->infos[i] = (pawl_turn_info){
+            .size = sizeof(pawl_turn_info),
             .run_id = pawl_view_of(runs[pawl__prng_below(random, COUNT_OF(runs))]),
             .turn = (int64_t)pawl__prng_below(random, 3),
             .state = open ? PAWL_TURN_OPEN : PAWL_TURN_ABANDONED,
@@ -76,6 +77,7 @@ static void test_the_index_skips_what_looking_at_every_attempt_would(void **stat
         for (uint64_t offset = 1 + pawl__prng_below(&random, 9); offset < OFFSETS;
              offset += 1 + pawl__prng_below(&random, 3)) {
             pawl_event event = {
+                .size = sizeof(pawl_event),
                 .offset = offset,
                 .run_id = pawl_view_of(runs[pawl__prng_below(&random, COUNT_OF(runs))]),
                 .turn = (int64_t)pawl__prng_below(&random, 3),

@@ -49,7 +49,8 @@ static void test_an_old_attempt_can_do_nothing_any_more(void **state)
     struct ledger_fixture *f = *state;
     pawl_turn *zombie = begin_turn(f, "r", 1);
     pawl_turn *living = begin_turn(f, "r", 1);
-    pawl_event event = { .kind = pawl_view_of("k"),
+    pawl_event event = { .size = sizeof(pawl_event),
+                         .kind = pawl_view_of("k"),
                          .actor = pawl_view_of("a"),
                          .payload = pawl_view_of("0") };
     uint64_t before = latest_offset(f);
@@ -114,17 +115,19 @@ static void append_derived(struct ledger_fixture *f,
 
     for (const char *pair = pairs; *pair != '\0'; pair += 2 + (pair[2] == ' ')) {
         assert_true(count < COUNT_OF(events));
-        events[count++] = (pawl_event){ .actor = { &pair[0], 1 },
+        events[count++] = (pawl_event){ .size = sizeof(pawl_event),
+                                        .actor = { &pair[0], 1 },
                                         .kind = { &pair[1], 1 },
                                         .payload = { "0", 1 } };
     }
+    ret_results->size = sizeof(*ret_results);
     assert_ok(pawl_turn_append(turn, events, count, ret_results, &f->err), &f->err);
 }
 
 static void test_ids_follow_from_run_turn_attempt_actor_kind_and_ordinal(void **state)
 {
     struct ledger_fixture *f = *state;
-    pawl_append_result results[16];
+    pawl_append_result results[16] = { PAWL_APPEND_RESULT_INIT };
     pawl_turn *turn = begin_turn(f, "r", 1);
 
     append_derived(f, turn, "ax ax bx ay", &results[0]);
@@ -154,12 +157,19 @@ static void test_ids_follow_from_run_turn_attempt_actor_kind_and_ordinal(void **
 static void test_an_append_that_failed_moves_no_ordinal(void **state)
 {
     struct ledger_fixture *f = *state;
-    pawl_append_result first[2];
-    pawl_append_result second[2] = { { .offset = 99 } };
+    pawl_append_result first[2] = { PAWL_APPEND_RESULT_INIT };
+    pawl_append_result second[2] = { { .size = sizeof(pawl_append_result), .offset = 99 } };
     pawl_turn *turn = begin_turn(f, "r", 1);
     pawl_event events[] = {
-        { .actor = { "a", 1 }, .kind = { "k", 1 }, .payload = { "1", 1 } },
-        { .id = { "taken", 5 }, .actor = { "a", 1 }, .kind = { "k", 1 }, .payload = { "1", 1 } },
+        { .size = sizeof(pawl_event),
+          .actor = { "a", 1 },
+          .kind = { "k", 1 },
+          .payload = { "1", 1 } },
+        { .size = sizeof(pawl_event),
+          .id = { "taken", 5 },
+          .actor = { "a", 1 },
+          .kind = { "k", 1 },
+          .payload = { "1", 1 } },
     };
 
     append_one(f, "taken", 0, "\"by another\"");
@@ -186,7 +196,7 @@ static void test_an_event_may_bring_its_own_id_into_a_turn(void **state)
     struct ledger_fixture *f = *state;
     pawl_turn *turn = begin_turn(f, "r", 4);
     pawl_event event = event_of("mine", 99, "0");
-    pawl_append_result result;
+    pawl_append_result result = PAWL_APPEND_RESULT_INIT;
 
     event.run_id = (pawl_view){ NULL, 0 };
     assert_ok(pawl_turn_append(turn, &event, 1, &result, &f->err), &f->err);
@@ -336,8 +346,8 @@ static void test_a_turn_is_resumed_by_its_attempt(void **state)
     pawl_turn *turn = begin_turn(f, "r", 1);
     pawl_turn *again = NULL;
     pawl_event event = event_of("", 0, "1");
-    pawl_append_result first;
-    pawl_append_result result;
+    pawl_append_result first = PAWL_APPEND_RESULT_INIT;
+    pawl_append_result result = PAWL_APPEND_RESULT_INIT;
 
     assert_ok(pawl_turn_append(turn, &event, 1, &first, &f->err), &f->err);
     pawl_turn_free(turn); /* the process is gone, the turn is open */
@@ -379,7 +389,7 @@ static const char *resumed(struct ledger_fixture *f, uint64_t ordinal, const cha
 {
     static char answer[8];
     pawl_event events[7];
-    pawl_append_result results[7] = { { 0 } };
+    pawl_append_result results[7] = { { .size = sizeof(pawl_append_result) } };
     size_t count = strlen(digits);
     pawl_turn *turn = resume(f, ordinal);
 
@@ -431,7 +441,7 @@ static void test_an_ordinal_must_fit_what_the_attempt_has(void **state)
 static void test_ordinals_of_other_actors_and_kinds_are_their_own(void **state)
 {
     struct ledger_fixture *f = *state;
-    pawl_append_result results[4];
+    pawl_append_result results[4] = { PAWL_APPEND_RESULT_INIT };
 
     pawl_turn_free(begin_turn(f, "r", 1));
     pawl_turn *turn = resume(f, PAWL_ORDINAL_FIRST);
@@ -442,8 +452,14 @@ static void test_ordinals_of_other_actors_and_kinds_are_their_own(void **state)
     turn = resume(f, PAWL_ORDINAL_FIRST);
     append_derived(f, turn, "ay by", results);
     pawl_event events[] = {
-        { .actor = { "c", 1 }, .kind = { "x", 1 }, .payload = { "0", 1 } },
-        { .actor = { "a", 1 }, .kind = { "x", 1 }, .payload = { "0", 1 } },
+        { .size = sizeof(pawl_event),
+          .actor = { "c", 1 },
+          .kind = { "x", 1 },
+          .payload = { "0", 1 } },
+        { .size = sizeof(pawl_event),
+          .actor = { "a", 1 },
+          .kind = { "x", 1 },
+          .payload = { "0", 1 } },
     };
     assert_status(pawl_turn_append(turn, events, 2, results, &f->err), PAWL_CONFLICT, &f->err);
     assert_message(&f->err, "event 1: ordinal: missing");
@@ -479,7 +495,7 @@ static void test_an_append_to_an_open_turn_must_name_its_attempt(void **state)
     struct ledger_fixture *f = *state;
     pawl_event event = event_of("inside", 1, "0");
     pawl_event batch[] = { event_of("x", 2, "0"), event };
-    pawl_append_result result;
+    pawl_append_result result = PAWL_APPEND_RESULT_INIT;
 
     append_one(f, "before", 1, "0");
     pawl_turn *turn = begin_turn(f, "r", 1);

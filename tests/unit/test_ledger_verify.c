@@ -28,13 +28,13 @@ static void test_what_nobody_touched_verifies(void **state)
             sample_fill(sample, ledger);
         }
         assert_verifies(sample, ledger, SAMPLE_EVENTS);
-        pawl_verify_report report;
+        pawl_verify_report report = PAWL_VERIFY_REPORT_INIT;
         pawl_ledger_head head = sample_head(sample, ledger);
         pawl_verify_options options = PAWL_VERIFY_OPTIONS_INIT;
         options.expect = &head;
         assert_ok(pawl_ledger_verify(ledger, &options, &report, &sample->err), &sample->err);
         assert_memory_equal(report.verified.hash, head.hash, sizeof(head.hash));
-        pawl_ledger_close(ledger);
+        pawl_ledger_close(ledger, 0, NULL);
     }
 }
 
@@ -42,7 +42,7 @@ static void test_what_nobody_touched_verifies(void **state)
 static void assert_finds(struct sample *sample, const char *sql, uint64_t offset, const char *what)
 {
     pawl_ledger *ledger = sample_open(sample, sample->path);
-    pawl_verify_report report = { 0 };
+    pawl_verify_report report = { .size = sizeof(pawl_verify_report) };
 
     sample_sql(sample->path, sql);
     pawl_status status = pawl_ledger_verify(ledger, NULL, &report, &sample->err);
@@ -58,7 +58,7 @@ static void assert_finds(struct sample *sample, const char *sql, uint64_t offset
     }
     assert_true(report.verified.offset < offset);
     assert_message(&sample->err, what);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 struct deed {
@@ -196,7 +196,7 @@ static void test_rows_of_turns_must_say_what_the_events_say(void **state)
 
     keep(sample);
     for (size_t i = 0; i < COUNT_OF(turn_deeds); i++) {
-        pawl_verify_report report = { 0 };
+        pawl_verify_report report = { .size = sizeof(pawl_verify_report) };
         put_back(sample);
         pawl_ledger *ledger = sample_open(sample, sample->path);
         sample_sql(sample->path, turn_deeds[i].sql);
@@ -205,7 +205,7 @@ static void test_rows_of_turns_must_say_what_the_events_say(void **state)
             fail_msg("%s: %llu", turn_deeds[i].sql, (unsigned long long)report.first_bad_offset);
         }
         assert_int_equal(report.verified.offset, SAMPLE_EVENTS);
-        pawl_ledger_close(ledger);
+        pawl_ledger_close(ledger, 0, NULL);
     }
 }
 
@@ -251,7 +251,7 @@ static void test_an_inserted_event_with_a_good_hash_is_found_itself(void **state
 {
     struct sample *sample = *state;
     pawl_ledger *ledger = sample_open(sample, sample->path);
-    pawl_verify_report report;
+    pawl_verify_report report = PAWL_VERIFY_REPORT_INIT;
 
     sample_sql(sample->path, MAKE_ROOM_AT_5 FORGE("5", "zeroblob(32)"));
     hash_again(sample, ledger, 5, 5);
@@ -260,7 +260,7 @@ static void test_an_inserted_event_with_a_good_hash_is_found_itself(void **state
     assert_int_equal(report.first_bad_offset, 5);
     assert_int_equal(report.verified.offset, 4);
     assert_message(&sample->err, "inserted: the event that stood here is at offset 6");
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 static void test_a_chain_that_was_written_anew_is_not_the_anchored_one(void **state)
@@ -268,7 +268,7 @@ static void test_a_chain_that_was_written_anew_is_not_the_anchored_one(void **st
     struct sample *sample = *state;
     pawl_ledger *ledger = sample_open(sample, sample->path);
     pawl_ledger_head noted = sample_head(sample, ledger);
-    pawl_verify_report report;
+    pawl_verify_report report = PAWL_VERIFY_REPORT_INIT;
 
     sample_sql(sample->path, "UPDATE events SET payload = '{\"n\":0}' WHERE offset = 5");
     hash_again(sample, ledger, 5, SAMPLE_EVENTS);
@@ -286,7 +286,7 @@ static void test_a_chain_that_was_written_anew_is_not_the_anchored_one(void **st
         pawl_ledger_verify(ledger, &options, &report, &sample->err), PAWL_CORRUPT, &sample->err);
     assert_int_equal(report.first_bad_offset, SAMPLE_EVENTS);
     assert_message(&sample->err, "the expected head has another hash");
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 /* --- expect, resume, progress --- */
@@ -309,7 +309,7 @@ static void test_an_expected_head_may_be_anywhere_in_the_chain(void **state)
     pawl_ledger *ledger = sample_open(sample, sample->path);
     pawl_verify_options options = PAWL_VERIFY_OPTIONS_INIT;
     pawl_ledger_head expected = head_at(sample, ledger, 12);
-    pawl_verify_report report;
+    pawl_verify_report report = PAWL_VERIFY_REPORT_INIT;
 
     options.expect = &expected;
     assert_ok(pawl_ledger_verify(ledger, &options, &report, &sample->err), &sample->err);
@@ -331,7 +331,7 @@ static void test_an_expected_head_may_be_anywhere_in_the_chain(void **state)
     assert_int_equal(report.first_bad_offset, SAMPLE_EVENTS + 1);
     assert_int_equal(report.verified.offset, SAMPLE_EVENTS);
     assert_message(&sample->err, "cut off: the log ends at offset 30, the expected head is at 35");
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 struct seen {
@@ -357,7 +357,7 @@ static void test_a_cancelled_walk_goes_on_where_it_stopped(void **state)
     pawl_ledger *ledger = sample_open(sample, sample->path);
     pawl_verify_options options = PAWL_VERIFY_OPTIONS_INIT;
     struct seen seen = { .stop_at = 1 };
-    pawl_verify_report report = { 0 };
+    pawl_verify_report report = { .size = sizeof(pawl_verify_report) };
     int last = 5000;
 
     sample_append(sample, ledger, SAMPLE_EVENTS + 1, last);
@@ -386,7 +386,7 @@ static void test_a_cancelled_walk_goes_on_where_it_stopped(void **state)
     options.from.offset = (uint64_t)last + 3;
     assert_int_equal(pawl_ledger_verify(ledger, &options, &report, NULL), PAWL_CORRUPT);
     assert_int_equal(report.first_bad_offset, last + 1);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 static void test_a_resumed_walk_finds_what_is_behind_its_beginning(void **state)
@@ -394,7 +394,7 @@ static void test_a_resumed_walk_finds_what_is_behind_its_beginning(void **state)
     struct sample *sample = *state;
     pawl_ledger *ledger = sample_open(sample, sample->path);
     pawl_verify_options options = PAWL_VERIFY_OPTIONS_INIT;
-    pawl_verify_report report;
+    pawl_verify_report report = PAWL_VERIFY_REPORT_INIT;
 
     for (uint64_t from = 1; from < SAMPLE_EVENTS; from++) { /* the turns, too, from anywhere */
         options.from = head_at(sample, ledger, from);
@@ -405,7 +405,7 @@ static void test_a_resumed_walk_finds_what_is_behind_its_beginning(void **state)
     assert_int_equal(pawl_ledger_verify(ledger, &options, &report, NULL), PAWL_CORRUPT);
     assert_int_equal(report.first_bad_offset, 25);
     assert_int_equal(report.verified.offset, 24);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 static void test_bad_arguments_are_refused_and_leave_the_report_alone(void **state)
@@ -413,14 +413,14 @@ static void test_bad_arguments_are_refused_and_leave_the_report_alone(void **sta
     struct sample *sample = *state;
     pawl_ledger *ledger = sample_open(sample, sample->path);
     pawl_verify_options options = PAWL_VERIFY_OPTIONS_INIT;
-    pawl_verify_report report = { .first_bad_offset = 77 };
+    pawl_verify_report report = { .size = sizeof(pawl_verify_report), .first_bad_offset = 77 };
 
     options.size = sizeof(options) + 1;
     assert_int_equal(pawl_ledger_verify(ledger, &options, &report, NULL), PAWL_INVALID);
     assert_int_equal(pawl_ledger_verify(NULL, NULL, &report, NULL), PAWL_INVALID);
     assert_int_equal(report.first_bad_offset, 77);
     assert_ok(pawl_ledger_verify(ledger, NULL, NULL, &sample->err), &sample->err);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 /* --- the file itself --- */
@@ -430,7 +430,7 @@ static void test_a_flipped_bit_in_a_payload_is_found_at_its_offset(void **state)
     struct sample *sample = *state;
     size_t size;
     char *bytes = file_read(sample->path, &size);
-    pawl_verify_report report;
+    pawl_verify_report report = PAWL_VERIFY_REPORT_INIT;
 
     bytes[sample_find(bytes, size, "marker-0007")] ^= 4;
     file_write(sample->path, bytes, size);
@@ -438,7 +438,7 @@ static void test_a_flipped_bit_in_a_payload_is_found_at_its_offset(void **state)
     pawl_ledger *ledger = sample_open(sample, sample->path); /* SQLite itself sees nothing */
     assert_int_equal(pawl_ledger_verify(ledger, NULL, &report, NULL), PAWL_CORRUPT);
     assert_int_equal(report.first_bad_offset, 7);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 /* Everything that a reader gets, as text. */
@@ -461,7 +461,7 @@ static void add_all(struct sample *sample, pawl_ledger *ledger, struct pawl__buf
         pawl__buf_add(text, event->actor);
         pawl__buf_add(text, event->payload);
     }
-    pawl_reader_close(reader);
+    pawl_reader_free(reader);
 }
 
 static void test_what_verifies_is_what_was_written_wherever_a_bit_flips(void **state)
@@ -476,7 +476,7 @@ static void test_what_verifies_is_what_was_written_wherever_a_bit_flips(void **s
 
     pawl_ledger *ledger = sample_open(sample, sample->path);
     add_all(sample, ledger, &original);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     for (int round = 0; round < 300; round++) {
         size_t at = pawl__prng_below(&random, size);
         char bit = (char)(1 << pawl__prng_below(&random, 8));
@@ -491,7 +491,7 @@ static void test_what_verifies_is_what_was_written_wherever_a_bit_flips(void **s
                 add_all(sample, ledger, &found);
                 assert_true(pawl__view_equal(pawl__buf_view(&found), pawl__buf_view(&original)));
             }
-            pawl_ledger_close(ledger);
+            pawl_ledger_close(ledger, 0, NULL);
         }
         caught += status != PAWL_OK;
         if (status != PAWL_OK && status != PAWL_CORRUPT && status != PAWL_INVALID
@@ -520,7 +520,7 @@ static pawl_status read_all(struct sample *sample, pawl_ledger *ledger, const ch
     do {
         status = pawl_reader_next(reader, &event, &sample->err);
     } while (status == PAWL_OK);
-    pawl_reader_close(reader);
+    pawl_reader_free(reader);
     return status;
 }
 
@@ -532,7 +532,7 @@ static void test_a_reader_does_not_pass_over_an_event_that_is_gone(void **state)
     sample_sql(sample->path, "DELETE FROM events WHERE offset = 5");
     assert_status(read_all(sample, ledger, NULL), PAWL_CORRUPT, &sample->err);
     assert_message(&sample->err, "offset 5 is missing");
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 /* Window after window up to 2^62 would take years, with a filter as well as without. */
@@ -545,7 +545,7 @@ static void test_a_reader_ends_where_the_log_does_however_far_the_head_is(void *
     assert_status(read_all(sample, ledger, NULL), PAWL_CORRUPT, &sample->err);
     assert_message(&sample->err, "offset 30 is missing");
     assert_status(read_all(sample, ledger, "nobody"), PAWL_CORRUPT, &sample->err);
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 int main(void)

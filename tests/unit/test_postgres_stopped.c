@@ -53,7 +53,8 @@ static void assert_repeated_or_stalled(struct pg_fixture *f,
 
 static pawl_status append(struct pg_fixture *f, pawl_ledger *ledger, const char *id)
 {
-    pawl_event event = { .id = pawl_view_of(id),
+    pawl_event event = { .size = sizeof(pawl_event),
+                         .id = pawl_view_of(id),
                          .run_id = pawl_view_of("r"),
                          .turn = 1,
                          .kind = pawl_view_of("k"),
@@ -77,21 +78,21 @@ static void test_an_append_to_a_stopped_process_ends_in_time(void **state)
     assert_stalled(f, append(f, ledger, "2"), deadline_ns);
     assert_ok(append(f, ledger, "2"), &f->err); /* the others of the server are well */
     pg_resume_sessions();
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
 }
 
 static pawl_work *open_work(struct pg_fixture *f)
 {
     pawl_work_options options = PAWL_WORK_OPTIONS_INIT;
     pawl_submission item = PAWL_SUBMISSION_INIT;
-    pawl_task task = { .task_id = pawl_view_of("task") };
+    pawl_task task = { .size = sizeof(pawl_task), .task_id = pawl_view_of("task") };
     pawl_work *work = NULL;
 
     options.answer_ms_max = ANSWER_MS;
     item.task_id = task.task_id;
     item.work_type = pawl_view_of("t");
     assert_ok(pawl_work_open(pg_server_url(f->server), &options, &work, &f->err), &f->err);
-    assert_ok(pawl_task_create(work, &task, NULL, &f->err), &f->err);
+    assert_ok(pawl_task_create(work, &task, NULL, 0, &f->err), &f->err);
     assert_ok(pawl_work_submit(work, &item, 1, NULL, &f->err), &f->err);
     return work;
 }
@@ -115,7 +116,7 @@ static void test_a_claim_from_a_stopped_process_ends_in_time(void **state)
     assert_repeated_or_stalled(f, claim(f, work, &claimed), deadline_ns);
     pg_resume_sessions();
     pawl_claimed_free(claimed);
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
 }
 
 static void test_completing_by_a_stopped_process_ends_in_time(void **state)
@@ -125,7 +126,9 @@ static void test_completing_by_a_stopped_process_ends_in_time(void **state)
     pawl_claimed *claimed = NULL;
 
     assert_ok(claim(f, work, &claimed), &f->err);
-    pawl_lease lease = { claimed->items[0].work_item_id, claimed->items[0].token };
+    pawl_lease lease = { sizeof(pawl_lease),
+                         claimed->items[0].work_item_id,
+                         claimed->items[0].token };
     pg_stop_sessions(f);
     int64_t deadline_ns = in_ms(ENDS_MS);
     assert_repeated_or_stalled(
@@ -133,7 +136,7 @@ static void test_completing_by_a_stopped_process_ends_in_time(void **state)
     pg_resume_sessions();
     assert_ok(pawl_work_complete(work, &lease, pawl_view_of("1"), &f->err), &f->err);
     pawl_claimed_free(claimed);
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
 }
 
 #define STOP_TEST(test) cmocka_unit_test_setup_teardown(test, empty, resume)

@@ -18,10 +18,10 @@ enum { WLOG = 1, ORDER = 2, ITEM = 3 }; /* sequences */
 enum { PATIENCE_MS = 60000, NEVER_MS = 3600000 };
 
 static const pawl_seq_type types[] = {
-    { SHOP, ORDER, 200001 },
-    { SHOP, WLOG, 1 },
-    { OFFICE, WLOG, 1 },
-    { SHOP, ITEM, UINT64_C(1) << 40 },
+    { sizeof(pawl_seq_type), SHOP, ORDER, 200001 },
+    { sizeof(pawl_seq_type), SHOP, WLOG, 1 },
+    { sizeof(pawl_seq_type), OFFICE, WLOG, 1 },
+    { sizeof(pawl_seq_type), SHOP, ITEM, UINT64_C(1) << 40 },
 };
 
 struct fixture {
@@ -57,7 +57,7 @@ static int teardown(void **state)
 {
     struct fixture *f = *state;
 
-    pawl_sequencer_free(f->seq);
+    pawl_sequencer_close(f->seq, 0, NULL);
     seq_memory_free(f->memory);
     free(f);
     return 0;
@@ -65,13 +65,13 @@ static int teardown(void **state)
 
 static void open_sequencer(struct fixture *f)
 {
-    assert_ok(pawl_sequencer_new(&f->options, &f->seq, &f->error), &f->error);
+    assert_ok(pawl_sequencer_open(&f->options, &f->seq, &f->error), &f->error);
 }
 
 static void reopen_sequencer(struct fixture *f)
 {
-    assert_ok(pawl_sequencer_close(f->seq, &f->error), &f->error);
-    pawl_sequencer_free(STEAL(f->seq));
+    assert_ok(pawl_sequencer_stop(f->seq, 0, &f->error), &f->error);
+    pawl_sequencer_close(STEAL(f->seq), 0, NULL);
     open_sequencer(f);
 }
 
@@ -218,7 +218,7 @@ static void test_events_of_one_write_end_together(void **state)
 static void test_a_dropped_event_leaves_its_numbers_and_its_offset(void **state)
 {
     struct fixture *f = *state;
-    pawl_sequencer_status status;
+    pawl_sequencer_status status = PAWL_SEQUENCER_STATUS_INIT;
     uint64_t out = 0;
 
     f->options.cache_size = 1;
@@ -255,7 +255,7 @@ static void test_a_dropped_event_leaves_its_numbers_and_its_offset(void **state)
     append(f, &(pawl_seq_value){ 7, ORDER, 200002 }, 1, 2);
     flush(f);
     assert_int_equal(command(f, 7, 3), 200003);
-    pawl_sequencer_get_status(f->seq, &status);
+    (void)!pawl_sequencer_get_status(f->seq, &status, NULL);
     assert_int_equal(status.actualizations, 1);
 }
 
@@ -323,8 +323,8 @@ static void recover(struct fixture *f, uint64_t count)
         assert_int_equal(next(f, ORDER), 300001 + count);
         flush(f);
     }
-    assert_ok(pawl_sequencer_close(f->seq, &f->error), &f->error);
-    pawl_sequencer_free(STEAL(f->seq));
+    assert_ok(pawl_sequencer_stop(f->seq, 0, &f->error), &f->error);
+    pawl_sequencer_close(STEAL(f->seq), 0, NULL);
     seq_memory_free(log);
     f->options.storage = &f->storage;
 }
@@ -357,8 +357,8 @@ static void test_a_log_that_grows_is_read_on(void **state)
         assert_int_equal(next(f, ORDER), 300001 + count);
         assert_ok(pawl_sequencer_actualize(f->seq, &f->error), &f->error);
         assert_true(seq_memory_await_offset(f->memory, count + 1, patience()));
-        assert_ok(pawl_sequencer_close(f->seq, &f->error), &f->error);
-        pawl_sequencer_free(STEAL(f->seq));
+        assert_ok(pawl_sequencer_stop(f->seq, 0, &f->error), &f->error);
+        pawl_sequencer_close(STEAL(f->seq), 0, NULL);
     }
 }
 
@@ -474,16 +474,16 @@ static void test_FlushPermanentlyFails(void **state)
     assert_true(seq_memory_await_calls(f->memory, SEQ_MEMORY_WRITE, 10, patience()));
     assert_status(pawl_sequencer_start(f->seq, SHOP, 9, &offset, &f->error), PAWL_BUSY, &f->error);
 
-    pawl_sequencer_status status;
-    pawl_sequencer_get_status(f->seq, &status);
+    pawl_sequencer_status status = PAWL_SEQUENCER_STATUS_INIT;
+    (void)!pawl_sequencer_get_status(f->seq, &status, NULL);
     assert_true(status.flush_failures >= 9);
     assert_int_equal(status.last_error.status, PAWL_IO);
     assert_int_equal(status.unflushed, size + 1);
 
     /* It closes all the same, and the log brings everything back. */
-    assert_ok(pawl_sequencer_close(f->seq, &f->error), &f->error);
+    assert_ok(pawl_sequencer_stop(f->seq, 0, &f->error), &f->error);
     assert_int_equal(seq_memory_next_offset(f->memory), 0);
-    pawl_sequencer_free(STEAL(f->seq));
+    pawl_sequencer_close(STEAL(f->seq), 0, NULL);
     seq_memory_fail(f->memory, SEQ_MEMORY_WRITE, PAWL_OK);
     open_sequencer(f);
     for (uint64_t workspace = 1; workspace <= commands; workspace++) {
@@ -599,8 +599,8 @@ static void test_each_misuse_has_its_status_and_changes_nothing(void **state)
     assert_int_equal(out, 99);
     assert_int_equal(next(f, WLOG), 1);
     flush(f);
-    assert_ok(pawl_sequencer_close(f->seq, &f->error), &f->error);
-    assert_ok(pawl_sequencer_close(f->seq, &f->error), &f->error);
+    assert_ok(pawl_sequencer_stop(f->seq, 0, &f->error), &f->error);
+    assert_ok(pawl_sequencer_stop(f->seq, 0, &f->error), &f->error);
     assert_status(pawl_sequencer_start(f->seq, SHOP, 1, &out, &f->error), PAWL_CLOSED, &f->error);
     assert_status(pawl_sequencer_next(f->seq, ORDER, &out, &f->error), PAWL_CLOSED, &f->error);
     assert_status(pawl_sequencer_flush(f->seq, &f->error), PAWL_CLOSED, &f->error);
@@ -611,8 +611,10 @@ static void test_each_misuse_has_its_status_and_changes_nothing(void **state)
 static void test_options_that_are_wrong_are_named(void **state)
 {
     struct fixture *f = *state;
-    static const pawl_seq_type zero[] = { { 1, 1, 0 } };
-    static const pawl_seq_type twice[] = { { 1, 1, 1 }, { 1, 2, 1 }, { 1, 1, 9 } };
+    static const pawl_seq_type zero[] = { { sizeof(pawl_seq_type), 1, 1, 0 } };
+    static const pawl_seq_type twice[] = { { sizeof(pawl_seq_type), 1, 1, 1 },
+                                           { sizeof(pawl_seq_type), 1, 2, 1 },
+                                           { sizeof(pawl_seq_type), 1, 1, 9 } };
     const pawl_sequencer_options good = f->options;
     pawl_seq_storage halves[] = { f->storage, f->storage, f->storage, f->storage };
     struct {
@@ -625,7 +627,7 @@ static void test_options_that_are_wrong_are_named(void **state)
                   { good, "cache_size" },
                   { good, "unflushed_max" },
                   { good, "flush_interval_ms" },
-                  { good, "PAWL_SEQUENCER_OPTIONS_INIT" },
+                  { good, "_INIT" },
                   { good, "read_numbers is NULL" },
                   { good, "read_next_offset is NULL" },
                   { good, "write is NULL" },
@@ -650,7 +652,7 @@ static void test_options_that_are_wrong_are_named(void **state)
     }
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         assert_status(
-            pawl_sequencer_new(&wrong[i].options, &f->seq, &f->error), PAWL_INVALID, &f->error);
+            pawl_sequencer_open(&wrong[i].options, &f->seq, &f->error), PAWL_INVALID, &f->error);
         assert_message(&f->error, wrong[i].says);
         assert_null(f->seq);
     }
@@ -672,8 +674,8 @@ static void test_the_last_number_and_the_last_offset_do_not_wrap(void **state)
     }
     assert_int_equal(next(f, ORDER), 200001); /* the others go on */
     flush(f);
-    assert_ok(pawl_sequencer_close(f->seq, &f->error), &f->error);
-    pawl_sequencer_free(STEAL(f->seq));
+    assert_ok(pawl_sequencer_stop(f->seq, 0, &f->error), &f->error);
+    pawl_sequencer_close(STEAL(f->seq), 0, NULL);
 
     assert_ok(f->storage.write(f->storage.context, NULL, 0, PAWL_SEQ_NUMBER_MAX, &f->error),
               &f->error);
@@ -776,13 +778,13 @@ static void test_a_close_beside_a_storage_that_hangs_is_bounded(void **state)
     seq_memory_hold(f->memory, SEQ_MEMORY_WRITE, true);
     command(f, 7, 1);
     assert_true(seq_memory_await_calls(f->memory, SEQ_MEMORY_WRITE, 1, patience()));
-    assert_status(pawl_sequencer_close(f->seq, &f->error), PAWL_TIMEOUT, &f->error);
+    assert_status(pawl_sequencer_stop(f->seq, 0, &f->error), PAWL_TIMEOUT, &f->error);
     seq_memory_hold(f->memory, SEQ_MEMORY_WRITE, false);
     f->options.close_ms_max = PATIENCE_MS;
     pawl_status status = PAWL_TIMEOUT;
     for (int64_t deadline_ns = patience();
          status == PAWL_TIMEOUT && pawl__monotonic_ns(pawl__clock_real()) < deadline_ns;) {
-        status = pawl_sequencer_close(f->seq, &f->error);
+        status = pawl_sequencer_stop(f->seq, 0, &f->error);
     }
     assert_ok(status, &f->error);
     assert_int_equal(seq_memory_next_offset(f->memory), 2);
@@ -810,14 +812,14 @@ static void test_an_actualization_during_a_write_waits_for_it(void **state)
 static void test_status_says_what_happened(void **state)
 {
     struct fixture *f = *state;
-    pawl_sequencer_status status;
+    pawl_sequencer_status status = PAWL_SEQUENCER_STATUS_INIT;
 
     f->options.flush_interval_ms = NEVER_MS;
     open_sequencer(f);
     command(f, 7, 1);
     command(f, 7, 2);
     command(f, 8, 3);
-    pawl_sequencer_get_status(f->seq, &status);
+    (void)!pawl_sequencer_get_status(f->seq, &status, NULL);
     assert_int_equal(status.next_offset, 4);
     assert_int_equal(status.unflushed, 2);
     assert_int_equal(status.hits, 1);

@@ -16,7 +16,7 @@
 enum { CALLS = 8 };
 enum { SHOP = 1, ORDER = 2, PATIENCE_MS = 60000, PATIENCE_S = 60 };
 
-static const pawl_seq_type types[] = { { SHOP, ORDER, 1 } };
+static const pawl_seq_type types[] = { { sizeof(pawl_seq_type), SHOP, ORDER, 1 } };
 
 /* Where a storage is asked. */
 enum place { READ_NUMBERS, READ_OFFSET, WRITE, ACTUALIZE, PLACE_COUNT };
@@ -111,8 +111,8 @@ static int setup(void **state)
     struct odd *odd = calloc(1, sizeof(*odd));
 
     assert_non_null(odd);
-    odd->storage =
-        (pawl_seq_storage){ odd, read_numbers, read_next_offset, write_numbers, actualize };
+    odd->storage = (pawl_seq_storage){ sizeof(pawl_seq_storage), odd,           read_numbers,
+                                       read_next_offset,         write_numbers, actualize };
     odd->options = (pawl_sequencer_options)PAWL_SEQUENCER_OPTIONS_INIT;
     odd->options.types = types;
     odd->options.type_count = COUNT_OF(types);
@@ -135,7 +135,7 @@ static int teardown(void **state)
         kept[count++ % COUNT_OF(kept)] = odd;
         return kept[0] == NULL ? -1 : 0;
     }
-    pawl_sequencer_free(odd->seq);
+    pawl_sequencer_close(odd->seq, 0, NULL);
     sem_destroy(&odd->meddled);
     free(odd);
     return 0;
@@ -143,7 +143,7 @@ static int teardown(void **state)
 
 static void open_sequencer(struct odd *odd)
 {
-    assert_ok(pawl_sequencer_new(&odd->options, &odd->seq, &odd->error), &odd->error);
+    assert_ok(pawl_sequencer_open(&odd->options, &odd->seq, &odd->error), &odd->error);
 }
 
 static void await_meddling(struct odd *odd)
@@ -189,8 +189,8 @@ static void test_a_null_argument_is_invalid_by_its_name(void **state)
     uint64_t number = 7;
 
     open_sequencer(odd);
-    REFUSED(pawl_sequencer_new(NULL, &seq, &error), "options");
-    REFUSED(pawl_sequencer_new(&odd->options, NULL, &error), "ret_sequencer");
+    REFUSED(pawl_sequencer_open(NULL, &seq, &error), "options");
+    REFUSED(pawl_sequencer_open(&odd->options, NULL, &error), "ret_sequencer");
     REFUSED(pawl_sequencer_start(NULL, SHOP, 1, &number, &error), "sequencer");
     REFUSED(pawl_sequencer_start(odd->seq, SHOP, 1, NULL, &error), "ret_offset");
     REFUSED(pawl_sequencer_also(NULL, SHOP, 1, &number, &error), "sequencer");
@@ -201,10 +201,10 @@ static void test_a_null_argument_is_invalid_by_its_name(void **state)
     REFUSED(pawl_sequencer_flush(NULL, &error), "sequencer");
     REFUSED(pawl_sequencer_actualize(NULL, &error), "sequencer");
     REFUSED(pawl_sequencer_wait(NULL, 1, &error), "sequencer");
-    REFUSED(pawl_sequencer_close(NULL, &error), "sequencer");
-    pawl_sequencer_get_status(NULL, NULL);
-    pawl_sequencer_get_status(odd->seq, NULL);
-    pawl_sequencer_free(NULL);
+    REFUSED(pawl_sequencer_stop(NULL, 0, &error), "sequencer");
+    (void)!pawl_sequencer_get_status(NULL, NULL, NULL);
+    (void)!pawl_sequencer_get_status(odd->seq, NULL, NULL);
+    pawl_sequencer_close(NULL, 0, NULL);
     assert_null(seq);
     assert_int_equal(number, 7);
     assert_int_equal(pawl_sequencer_start(NULL, SHOP, 1, NULL, NULL), PAWL_INVALID);
@@ -222,10 +222,10 @@ static void test_each_option_out_of_range_is_invalid_by_its_name(void **state)
     storage = odd->storage;           \
     options.storage = &storage;       \
     change;                           \
-    REFUSED(pawl_sequencer_new(&options, &seq, &error), words);
+    REFUSED(pawl_sequencer_open(&options, &seq, &error), words);
 
-    REFUSED_OPTION(options.size = 0, "PAWL_SEQUENCER_OPTIONS_INIT")
-    REFUSED_OPTION(options.size++, "PAWL_SEQUENCER_OPTIONS_INIT")
+    REFUSED_OPTION(options.size = 0, "_INIT")
+    REFUSED_OPTION(options.size++, "_INIT")
     REFUSED_OPTION(options.types = NULL, "types")
     REFUSED_OPTION(options.type_count = 0, "types")
     REFUSED_OPTION(options.type_count = SIZE_MAX, "types")
@@ -250,7 +250,7 @@ static void test_each_option_out_of_range_is_invalid_by_its_name(void **state)
 /* Each of them; asserting is for the test's own thread. */
 static void meddle(struct odd *odd)
 {
-    pawl_sequencer_status status;
+    pawl_sequencer_status status = PAWL_SEQUENCER_STATUS_INIT;
     uint64_t number = 0;
     size_t count = 0;
 
@@ -260,7 +260,7 @@ static void meddle(struct odd *odd)
     odd->came_back[count++] =
         detail_of(pawl_sequencer_wait(odd->seq, PATIENCE_MS, &odd->inner_error), &odd->inner_error);
     odd->came_back[count++] =
-        detail_of(pawl_sequencer_close(odd->seq, &odd->inner_error), &odd->inner_error);
+        detail_of(pawl_sequencer_stop(odd->seq, 0, &odd->inner_error), &odd->inner_error);
     odd->came_back[count++] = detail_of(
         pawl_sequencer_also(odd->seq, SHOP, 1, &number, &odd->inner_error), &odd->inner_error);
     odd->came_back[count++] = detail_of(
@@ -271,7 +271,7 @@ static void meddle(struct odd *odd)
         detail_of(pawl_sequencer_flush(odd->seq, &odd->inner_error), &odd->inner_error);
     odd->came_back[count++] =
         detail_of(pawl_sequencer_actualize(odd->seq, &odd->inner_error), &odd->inner_error);
-    pawl_sequencer_get_status(odd->seq, &status);
+    (void)!pawl_sequencer_get_status(odd->seq, &status, NULL);
 }
 
 static void expect_refusals(struct odd *odd)
@@ -328,13 +328,13 @@ static void test_writing_cannot_close_the_sequencer(void **state)
     open_sequencer(odd);
     leave_a_number(odd);
     expect_refusals(odd);
-    assert_ok(pawl_sequencer_close(odd->seq, &odd->error), &odd->error);
+    assert_ok(pawl_sequencer_stop(odd->seq, 0, &odd->error), &odd->error);
 }
 
 static void free_it(struct odd *odd)
 {
     odd->stays = true;
-    pawl_sequencer_free(STEAL(odd->seq));
+    pawl_sequencer_close(STEAL(odd->seq), 0, NULL);
 }
 
 static void test_a_storage_may_free_its_sequencer_while_it_writes(void **state)
@@ -379,7 +379,7 @@ static void test_a_log_that_fails_without_a_word_is_not_busy_for_ever(void **sta
         assert_status(
             pawl_sequencer_start(odd->seq, SHOP, 1, &offset, &odd->error), answers[i], &odd->error);
         assert_message(&odd->error, "the storage's actualize returned");
-        pawl_sequencer_free(STEAL(odd->seq));
+        pawl_sequencer_close(STEAL(odd->seq), 0, NULL);
     }
 }
 
@@ -410,7 +410,7 @@ static void do_nothing(struct odd *odd)
 static void test_a_write_that_fails_without_a_word_is_in_the_status(void **state)
 {
     struct odd *odd = *state;
-    pawl_sequencer_status status = { .flush_failures = 0 };
+    pawl_sequencer_status status = { .size = sizeof(pawl_sequencer_status), .flush_failures = 0 };
 
     odd->answers[WRITE] = PAWL_NO_SPACE;
     odd->meddle = do_nothing;
@@ -421,7 +421,7 @@ static void test_a_write_that_fails_without_a_word_is_in_the_status(void **state
     await_meddling(odd);
     odd->meddles_at = WRITE; /* the next one begins when the first one was noted */
     await_meddling(odd);
-    pawl_sequencer_get_status(odd->seq, &status);
+    (void)!pawl_sequencer_get_status(odd->seq, &status, NULL);
     assert_int_equal(status.last_error.status, PAWL_NO_SPACE);
     assert_message(&status.last_error, "the storage's write returned NO_SPACE");
 }
@@ -477,7 +477,7 @@ static void test_closing_writes_what_waits(void **state)
     assert_int_equal(odd->batched[0], PAWL_INVALID);
     assert_int_equal(odd->batched[1], PAWL_INVALID);
     assert_int_equal(odd->written_offset, 0);
-    assert_ok(pawl_sequencer_close(odd->seq, &odd->error), &odd->error);
+    assert_ok(pawl_sequencer_stop(odd->seq, 0, &odd->error), &odd->error);
     assert_int_equal(odd->written_offset, 2);
     assert_int_equal(odd->written.value, 1);
 }

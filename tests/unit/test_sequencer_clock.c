@@ -27,7 +27,7 @@ struct story {
 
 static int start(void **state)
 {
-    static const pawl_seq_type type = { KIND, INVOICE, FIRST };
+    static const pawl_seq_type type = { sizeof(pawl_seq_type), KIND, INVOICE, FIRST };
     struct story *story = test_calloc(1, sizeof(*story));
     pawl_sequencer_options options = PAWL_SEQUENCER_OPTIONS_INIT;
 
@@ -51,7 +51,7 @@ static int end(void **state)
 {
     struct story *story = *state;
 
-    pawl_sequencer_free(story->seq);
+    pawl_sequencer_close(story->seq, 0, NULL);
     seq_memory_free(story->memory);
     shared_clock_done(&story->clock);
     trace_done(&story->trace);
@@ -84,10 +84,10 @@ static void invoice_at(struct story *story, int64_t second)
 
 static void look_at(struct story *story, int64_t second)
 {
-    pawl_sequencer_status status;
+    pawl_sequencer_status status = PAWL_SEQUENCER_STATUS_INIT;
 
     move_to(story, second);
-    pawl_sequencer_get_status(story->seq, &status);
+    (void)!pawl_sequencer_get_status(story->seq, &status, NULL);
     trace_add(&story->trace,
               "stored: invoice %llu; %llu waits, %llu writes failed",
               (unsigned long long)seq_memory_number(story->memory, WORKSPACE, INVOICE),

@@ -20,10 +20,10 @@ static void open_core(struct seq_core *core, uint32_t cache, uint32_t unflushed)
     pawl_seq_type types[SEQUENCES + WIDE_SEQUENCES];
 
     for (uint16_t i = 0; i < SEQUENCES; i++) {
-        types[i] = (pawl_seq_type){ KIND, i, FIRST };
+        types[i] = (pawl_seq_type){ sizeof(pawl_seq_type), KIND, i, FIRST };
     }
     for (uint16_t i = 0; i < WIDE_SEQUENCES; i++) {
-        types[SEQUENCES + i] = (pawl_seq_type){ WIDE, i, FIRST };
+        types[SEQUENCES + i] = (pawl_seq_type){ sizeof(pawl_seq_type), WIDE, i, FIRST };
     }
     options.types = types;
     options.type_count = COUNT_OF(types);

@@ -23,7 +23,7 @@ static const pawl_seq_storage no_storage;
 
 static void open_core(struct story *story)
 {
-    static const pawl_seq_type type = { KIND, INVOICE, FIRST };
+    static const pawl_seq_type type = { sizeof(pawl_seq_type), KIND, INVOICE, FIRST };
     pawl_sequencer_options options = PAWL_SEQUENCER_OPTIONS_INIT;
     pawl_error error = PAWL_ERROR_INIT;
 

@@ -670,14 +670,16 @@ static void submit_one(struct fixture *f)
     submission.work_type = pawl_view_of("mail");
     submission.task_id = pawl_view_of("t");
     assert_ok(pawl_work_open(f->work, NULL, &work, &f->error), &f->error);
-    assert_ok(
-        pawl_task_create(work,
-                         &(pawl_task){ .task_id = pawl_view_of("t"), .title = pawl_view_of("t") },
-                         NULL,
-                         &f->error),
-        &f->error);
+    assert_ok(pawl_task_create(work,
+                               &(pawl_task){ .size = sizeof(pawl_task),
+                                             .task_id = pawl_view_of("t"),
+                                             .title = pawl_view_of("t") },
+                               NULL,
+                               0,
+                               &f->error),
+              &f->error);
     assert_ok(pawl_work_submit(work, &submission, 1, NULL, &f->error), &f->error);
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
 }
 
 static void test_a_work_store_shows_its_metrics_once_it_is_there(void **state)

@@ -165,7 +165,7 @@ static void test_a_busy_application_comes_when_it_is_free(void **state)
     node_expect(f, COMMAND("orders"), ORDER, 503, "\"code\":\"NOT_OPEN\"");
     node_expect(f, "GET /v1/apps/orders", NULL, 503, "(BUSY)");
     await(f, "GET /readyz", NULL, 200, "\"degraded\":[{\"app\":\"orders\",\"why\":\"BUSY\"}]");
-    pawl_app_close(held);
+    pawl_app_close(held, 0, NULL);
     assert_served(f, COMMAND("orders"));
     await(f, "GET /readyz", NULL, 200, "\"degraded\":[],");
 }
@@ -185,9 +185,9 @@ static void test_a_node_without_any_application_waits_for_them(void **state)
     }
     node_start(f);
     node_expect(f, "GET /readyz", NULL, 503, "{\"app\":\"others\",\"why\":\"BUSY\"}");
-    pawl_app_close(held[0]);
+    pawl_app_close(held[0], 0, NULL);
     await(f, "GET /readyz", NULL, 200, "\"degraded\":[{\"app\":\"others\",\"why\":\"BUSY\"}]");
-    pawl_app_close(held[1]);
+    pawl_app_close(held[1], 0, NULL);
     assert_served(f, COMMAND("others"));
 }
 
@@ -276,7 +276,7 @@ static void test_an_application_that_was_lost_is_opened_again_when_it_is_free(vo
     }
     await(f, "GET /v1/apps", NULL, 200, "\"not_open\":[{\"app\":\"orders\",\"why\":\"");
     free(node_ask(f, COMMAND("orders"), ORDER, 503));
-    pawl_app_close(taken);
+    pawl_app_close(taken, 0, NULL);
     assert_served(f, COMMAND("orders"));
     await(f, "GET /readyz", NULL, 200, "\"degraded\":[],");
 }

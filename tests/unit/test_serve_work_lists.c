@@ -347,8 +347,11 @@ static void test_the_node_takes_back_leases_that_ran_out(void **state)
  * at once. */
 static void put_schedules(struct node_fixture *f)
 {
-    const pawl_task task = { .task_id = pawl_view_of("q"), .title = pawl_view_of("q") };
-    pawl_schedule schedule = { .schedule_id = pawl_view_of("a"),
+    const pawl_task task = { .size = sizeof(pawl_task),
+                             .task_id = pawl_view_of("q"),
+                             .title = pawl_view_of("q") };
+    pawl_schedule schedule = { .size = sizeof(pawl_schedule),
+                               .schedule_id = pawl_view_of("a"),
                                .cron = pawl_view_of("* * * * *"),
                                .work_type = pawl_view_of("tick"),
                                .task_id = task.task_id,
@@ -357,13 +360,13 @@ static void put_schedules(struct node_fixture *f)
     sqlite3 *db = NULL;
 
     assert_ok(pawl_work_open(f->work, NULL, &work, &f->error), &f->error);
-    assert_ok(pawl_task_create(work, &task, NULL, &f->error), &f->error);
+    assert_ok(pawl_task_create(work, &task, NULL, 0, &f->error), &f->error);
     assert_ok(pawl_schedule_put(work, &schedule, &f->error), &f->error);
     assert_ok(pawl_task_cancel(work, task.task_id, NULL, &f->error), &f->error);
     schedule.schedule_id = pawl_view_of("s");
     schedule.task_id = (pawl_view){ NULL, 0 };
     assert_ok(pawl_schedule_put(work, &schedule, &f->error), &f->error);
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
     assert_int_equal(sqlite3_open(f->work, &db), SQLITE_OK);
     sqlite3_busy_timeout(db, PATIENCE_MS); /* the node has it open, too */
     assert_int_equal(

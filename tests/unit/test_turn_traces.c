@@ -33,7 +33,7 @@ static int end(void **state)
 
     pawl_turn_free(story->turn[ADA]);
     pawl_turn_free(story->turn[BOB]);
-    pawl_ledger_close(story->ledger);
+    pawl_ledger_close(story->ledger, 0, NULL);
     trace_done(&story->trace);
     test_free(story);
     return 0;
@@ -61,8 +61,8 @@ static void begins(struct story *story, int64_t at, enum who who)
 
 static void says(struct story *story, int64_t at, enum who who, const char *payload)
 {
-    pawl_event event = { 0 };
-    pawl_append_result result = { 0 };
+    pawl_event event = { .size = sizeof(pawl_event) };
+    pawl_append_result result = { .size = sizeof(pawl_append_result) };
     pawl_error error = PAWL_ERROR_INIT;
 
     event.actor = pawl_view_of(names[who]);
@@ -130,7 +130,7 @@ static void readers_see(struct story *story, int64_t at)
             pawl__buf_add_format(&text, " %.*s", (int)event->payload.len, event->payload.data);
         }
     }
-    pawl_reader_close(reader);
+    pawl_reader_free(reader);
     trace_add(&story->trace,
               "readers of complete turns see%.*s",
               text.len == 0 ? 8 : (int)text.len,

@@ -143,7 +143,7 @@ static void submit_later(struct work_fixture *f,
 static void test_a_delayed_item_comes_when_it_is_due(void **state)
 {
     struct work_fixture *f = *state;
-    pawl_sweep_report report;
+    pawl_sweep_report report = PAWL_SWEEP_REPORT_INIT;
 
     make_task(f, "T");
     submit_later(f, "a", 5000, NULL);
@@ -259,31 +259,38 @@ static void test_a_status_of_the_user_is_left_alone(void **state)
 static void test_a_task_is_made_once(void **state)
 {
     struct work_fixture *f = *state;
-    pawl_task task = { .task_id = pawl_view_of("T"),
+    pawl_task task = { .size = sizeof(pawl_task),
+                       .task_id = pawl_view_of("T"),
                        .title = pawl_view_of("first"),
                        .metadata = pawl_view_of("{\"a\":1}") };
     char id[PAWL_WORK_NAME_BYTES_MAX + 1] = "";
     pawl_task *stored;
 
-    assert_ok(pawl_task_create(f->work, &task, id, &f->err), &f->err);
+    assert_ok(pawl_task_create(f->work, &task, id, PAWL_WORK_NAME_BYTES_MAX + 1, &f->err), &f->err);
     assert_string_equal(id, "T");
-    assert_ok(pawl_task_create(f->work, &task, id, &f->err), &f->err);
+    assert_ok(pawl_task_create(f->work, &task, id, PAWL_WORK_NAME_BYTES_MAX + 1, &f->err), &f->err);
     task.metadata = pawl_view_of(" { \"a\": 1.0 }"); /* the same, written in another way */
-    assert_ok(pawl_task_create(f->work, &task, id, &f->err), &f->err);
+    assert_ok(pawl_task_create(f->work, &task, id, PAWL_WORK_NAME_BYTES_MAX + 1, &f->err), &f->err);
     task.metadata = pawl_view_of("{\"a\":2}");
-    assert_status(pawl_task_create(f->work, &task, id, &f->err), PAWL_CONFLICT, &f->err);
+    assert_status(pawl_task_create(f->work, &task, id, PAWL_WORK_NAME_BYTES_MAX + 1, &f->err),
+                  PAWL_CONFLICT,
+                  &f->err);
     assert_message(&f->err, "another metadata");
     task.metadata = pawl_view_of("{\"a\":1}");
     task.title = pawl_view_of("second");
-    assert_status(pawl_task_create(f->work, &task, id, &f->err), PAWL_CONFLICT, &f->err);
+    assert_status(pawl_task_create(f->work, &task, id, PAWL_WORK_NAME_BYTES_MAX + 1, &f->err),
+                  PAWL_CONFLICT,
+                  &f->err);
     assert_message(&f->err, "another title");
     task.title = pawl_view_of("first");
     task.metadata = pawl_view_of("[1]");
-    assert_status(pawl_task_create(f->work, &task, id, &f->err), PAWL_INVALID, &f->err);
+    assert_status(pawl_task_create(f->work, &task, id, PAWL_WORK_NAME_BYTES_MAX + 1, &f->err),
+                  PAWL_INVALID,
+                  &f->err);
     assert_message(&f->err, "metadata: must be a JSON object");
     task.task_id = pawl_view_of("");
     task.metadata = pawl_view_of("");
-    assert_ok(pawl_task_create(f->work, &task, id, &f->err), &f->err);
+    assert_ok(pawl_task_create(f->work, &task, id, PAWL_WORK_NAME_BYTES_MAX + 1, &f->err), &f->err);
     assert_int_equal(strlen(id), 36);
     assert_ok(pawl_task_get(f->work, pawl_view_of("T"), &stored, &f->err), &f->err);
     assert_memory_equal(stored->title.data, "first", 5);

@@ -18,7 +18,7 @@ enum { MANY = 300, WORKERS = 8, WAIT_MS_MAX = 30000 };
 static void open_ahead(struct work_fixture *f, uint32_t ahead)
 {
     f->options.claim_ahead = ahead;
-    pawl_work_close(f->work);
+    pawl_work_close(f->work, 0, NULL);
     f->work = work_open_real(f, &f->options);
 }
 
@@ -160,11 +160,11 @@ static void test_a_wrong_end_is_refused_at_once_and_not_answered(void **state)
     assert_int_equal(
         pawl_work_complete_async(f->work, &lease, (pawl_view){ NULL, 0 }, NULL, NULL, &f->err),
         PAWL_INVALID);
-    assert_non_null(strstr(f->err.message, "answer"));
+    assert_non_null(strstr(f->err.message, "done"));
     assert_int_equal(pawl_work_complete_async(
                          f->work, NULL, (pawl_view){ NULL, 0 }, take_answer, &answers, &f->err),
                      PAWL_INVALID);
-    pawl_work_close(f->work); /* whoever waited for an answer would have got it now */
+    pawl_work_close(f->work, 0, NULL); /* whoever waited for an answer would have got it now */
     f->work = NULL;
     assert_int_equal(atomic_load(&answers.count), 0);
 }
@@ -181,13 +181,15 @@ static void test_closing_waits_for_the_answers(void **state)
     assert_ok(pawl_work_claim(f->work, &claim, &claimed, &f->err), &f->err);
     assert_int_equal(claimed->count, MANY);
     for (size_t i = 0; i < claimed->count; i++) {
-        pawl_lease lease = { claimed->items[i].work_item_id, claimed->items[i].token };
+        pawl_lease lease = { sizeof(pawl_lease),
+                             claimed->items[i].work_item_id,
+                             claimed->items[i].token };
         assert_ok(pawl_work_complete_async(
                       f->work, &lease, (pawl_view){ NULL, 0 }, take_answer, &answers, &f->err),
                   &f->err);
     }
     pawl_claimed_free(claimed);
-    pawl_work_close(f->work);
+    pawl_work_close(f->work, 0, NULL);
     f->work = NULL;
     assert_int_equal(atomic_load(&answers.count), MANY);
     assert_int_equal(atomic_load(&answers.refused), 0);
@@ -311,7 +313,7 @@ static void test_an_item_ahead_is_a_lease_like_any_other(void **state)
             assert_int_equal(complete(f, id, token), PAWL_LEASE_LOST);
         }
     }
-    pawl_work_close(other);
+    pawl_work_close(other, 0, NULL);
 }
 
 static void test_what_nobody_wanted_is_given_back(void **state)
@@ -397,7 +399,7 @@ static void close_under(struct work_fixture *f, uint32_t wait_ms, struct claimer
         assert_true(ms < WAIT_MS_MAX);
         poll(NULL, 0, 1);
     }
-    pawl_work_close(f->work);
+    pawl_work_close(f->work, 0, NULL);
     f->work = NULL;
     for (int i = 0; i < WORKERS; i++) {
         pawl__thread_join(&claimers[i].thread);
@@ -509,7 +511,7 @@ static void run_worker(void *context)
     claim.wait_ms = 3000; /* others may give something back */
     while (pawl_work_claim(crew->f->work, &claim, &claimed, NULL) == PAWL_OK) {
         const pawl_item *item = &claimed->items[0];
-        pawl_lease lease = { item->work_item_id, item->token };
+        pawl_lease lease = { sizeof(pawl_lease), item->work_item_id, item->token };
         char text[32];
         int number = -1;
 

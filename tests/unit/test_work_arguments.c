@@ -61,11 +61,9 @@ static bool checkpoint_never(void *context, const pawl_checkpoint *checkpoint)
     return never(context, checkpoint);
 }
 
-static bool diff_never(void *context, pawl_view path, pawl_view from, pawl_view to)
+static bool diff_never(void *context, const pawl_difference *difference)
 {
-    (void)from;
-    (void)to;
-    return never(context, path.data);
+    return never(context, difference->path.data);
 }
 
 static bool schedule_never(void *context, const pawl_schedule *schedule)
@@ -124,7 +122,7 @@ static void test_opening_and_ending_take_nothing_amiss(void **state)
     REFUSED("location", pawl_work_open("", NULL, &work, err));
     REFUSED("lease_ms", pawl_work_open("memory:", &options, &work, err));
     assert_null(work);
-    pawl_work_close(NULL);
+    pawl_work_close(NULL, 0, NULL);
     pawl_work_cancel_waits(NULL);
     pawl_work_interrupt(NULL);
     pawl_task_free(NULL);
@@ -139,18 +137,18 @@ static void test_tasks_refuse_bad_arguments(void **state)
 {
     struct work_fixture *f = *state;
     pawl_work *work = f->work;
-    pawl_task task = { .task_id = ID };
+    pawl_task task = { .size = sizeof(pawl_task), .task_id = ID };
     pawl_task *got = NULL;
     const pawl_task_status none = (pawl_task_status)77;
 
-    REFUSED("work", pawl_task_create(NULL, &task, NULL, err));
-    REFUSED("task", pawl_task_create(work, NULL, NULL, err));
+    REFUSED("work", pawl_task_create(NULL, &task, NULL, 0, err));
+    REFUSED("task", pawl_task_create(work, NULL, NULL, 0, err));
     task.task_id = NOWHERE;
-    REFUSED("task_id", pawl_task_create(work, &task, NULL, err));
-    task = (pawl_task){ .task_id = ID, .title = NOWHERE };
-    REFUSED("title", pawl_task_create(work, &task, NULL, err));
-    task = (pawl_task){ .task_id = ID, .metadata = NOWHERE };
-    REFUSED("metadata", pawl_task_create(work, &task, NULL, err));
+    REFUSED("task_id", pawl_task_create(work, &task, NULL, 0, err));
+    task = (pawl_task){ .size = sizeof(pawl_task), .task_id = ID, .title = NOWHERE };
+    REFUSED("title", pawl_task_create(work, &task, NULL, 0, err));
+    task = (pawl_task){ .size = sizeof(pawl_task), .task_id = ID, .metadata = NOWHERE };
+    REFUSED("metadata", pawl_task_create(work, &task, NULL, 0, err));
     REFUSED("work", pawl_task_get(NULL, ID, &got, err));
     REFUSED("task_id", pawl_task_get(work, NOWHERE, &got, err));
     REFUSED("ret_task", pawl_task_get(work, ID, NULL, err));
@@ -205,7 +203,7 @@ static void test_claims_refuse_bad_arguments(void **state)
     struct work_fixture *f = *state;
     pawl_work *work = f->work;
     const pawl_view nowhere[] = { NOWHERE };
-    pawl_lease lease = { ID, 1 };
+    pawl_lease lease = { sizeof(pawl_lease), ID, 1 };
     pawl_claimed *claimed = NULL;
     pawl_claim good = PAWL_CLAIM_INIT;
     good.holder = ID;
@@ -245,8 +243,8 @@ static void test_calls_with_a_token_refuse_bad_arguments(void **state)
 {
     struct work_fixture *f = *state;
     pawl_work *work = f->work;
-    pawl_lease lease = { ID, 1 };
-    pawl_lease bad = { NOWHERE, 1 };
+    pawl_lease lease = { sizeof(pawl_lease), ID, 1 };
+    pawl_lease bad = { sizeof(pawl_lease), NOWHERE, 1 };
 
     REFUSED("work", pawl_work_heartbeat(NULL, &lease, 0, NULL, err));
     REFUSED("lease", pawl_work_heartbeat(work, NULL, 0, NULL, err));
@@ -260,11 +258,11 @@ static void test_calls_with_a_token_refuse_bad_arguments(void **state)
     REFUSED("work_item_id", pawl_work_complete_async(work, &bad, EMPTY, answer_never, NULL, err));
     REFUSED("output_data",
             pawl_work_complete_async(work, &lease, NOWHERE, answer_never, NULL, err));
-    REFUSED("answer", pawl_work_complete_async(work, &lease, EMPTY, NULL, NULL, err));
+    REFUSED("done", pawl_work_complete_async(work, &lease, EMPTY, NULL, NULL, err));
     REFUSED("work", pawl_work_release_async(NULL, &lease, answer_never, NULL, err));
     REFUSED("lease", pawl_work_release_async(work, NULL, answer_never, NULL, err));
     REFUSED("work_item_id", pawl_work_release_async(work, &bad, answer_never, NULL, err));
-    REFUSED("answer", pawl_work_release_async(work, &lease, NULL, NULL, err));
+    REFUSED("done", pawl_work_release_async(work, &lease, NULL, NULL, err));
     REFUSED("work", pawl_work_fail(NULL, &lease, ID, EMPTY, true, NULL, err));
     REFUSED("lease", pawl_work_fail(work, NULL, ID, EMPTY, true, NULL, err));
     REFUSED("work_item_id", pawl_work_fail(work, &bad, ID, EMPTY, true, NULL, err));
@@ -285,6 +283,7 @@ static void test_the_feed_of_changes_refuses_bad_arguments(void **state)
     pawl_change_filter changes = PAWL_CHANGE_FILTER_INIT;
     pawl_work_subscription *followed = NULL;
     const pawl_work_change change = { .size = sizeof(change), .from = "", .to = "pending" };
+    char written[PAWL_WORK_POSITION_SIZE];
     char *text = NULL;
 
     REFUSED("work", pawl_work_changes(NULL, NULL, 1, &position, change_never, NULL, NULL, err));
@@ -312,7 +311,11 @@ static void test_the_feed_of_changes_refuses_bad_arguments(void **state)
     pawl_work_changes_unsubscribe(followed);
     REFUSED("text", pawl_work_position_parse(NOWHERE, &position, err));
     REFUSED("ret_position", pawl_work_position_parse(ID, NULL, err));
-    pawl_work_position_format(&position, NULL);
+    REFUSED("position", pawl_work_position_format(NULL, written, sizeof(written), err));
+    REFUSED("ret_text", pawl_work_position_format(&position, NULL, 0, err));
+    REFUSED("ret_text", pawl_work_position_format(&position, written, 3, err)); /* "0-0" and NUL */
+    assert_ok(pawl_work_position_format(&position, written, 4, &f->err), &f->err);
+    assert_string_equal(written, "0-0");
     REFUSED("change", pawl_work_change_to_json(NULL, &text, NULL, err));
     REFUSED("ret_json", pawl_work_change_to_json(&change, NULL, NULL, err));
     assert_null(text);
@@ -325,7 +328,7 @@ static void test_looking_refuses_bad_arguments(void **state)
     pawl_item *item = NULL;
     pawl_recovery *recovery = NULL;
     pawl_item_filter filter = PAWL_ITEM_FILTER_INIT;
-    pawl_work_stats stats;
+    pawl_work_stats stats = PAWL_WORK_STATS_INIT;
     char *text = NULL;
 
     REFUSED("work", pawl_work_get(NULL, ID, &item, err));
@@ -382,42 +385,44 @@ static void test_checkpoints_refuse_bad_arguments(void **state)
     struct work_fixture *f = *state;
     pawl_work *work = f->work;
     const pawl_checkpoint_type none = (pawl_checkpoint_type)99;
-    const pawl_lease nowhere = { NOWHERE, 1 };
-    pawl_evidence evidence = { PAWL_EVIDENCE_FILE_EXISTS, NOWHERE, EMPTY };
-    pawl_checkpoint good = { .task_id = ID, .snapshot_data = pawl_view_of("{}") };
+    const pawl_lease nowhere = { sizeof(pawl_lease), NOWHERE, 1 };
+    pawl_evidence evidence = { sizeof(pawl_evidence), PAWL_EVIDENCE_FILE_EXISTS, NOWHERE, EMPTY };
+    pawl_checkpoint good = { .size = sizeof(pawl_checkpoint),
+                             .task_id = ID,
+                             .snapshot_data = pawl_view_of("{}") };
     pawl_checkpoint bad = good;
     pawl_checkpoint *got = NULL;
     bool verified;
 
-    REFUSED("work", pawl_checkpoint_add(NULL, &good, NULL, NULL, NULL, err));
-    REFUSED("checkpoint", pawl_checkpoint_add(work, NULL, NULL, NULL, NULL, err));
-    REFUSED("work_item_id", pawl_checkpoint_add(work, &good, &nowhere, NULL, NULL, err));
+    REFUSED("work", pawl_checkpoint_add(NULL, &good, NULL, NULL, NULL, 0, err));
+    REFUSED("checkpoint", pawl_checkpoint_add(work, NULL, NULL, NULL, NULL, 0, err));
+    REFUSED("work_item_id", pawl_checkpoint_add(work, &good, &nowhere, NULL, NULL, 0, err));
     bad.checkpoint_id = NOWHERE;
-    REFUSED("checkpoint_id", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, err));
+    REFUSED("checkpoint_id", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, 0, err));
     bad = good;
     bad.task_id = NOWHERE;
-    REFUSED("task_id", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, err));
+    REFUSED("task_id", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, 0, err));
     bad = good;
     bad.work_item_id = NOWHERE;
-    REFUSED("work_item_id", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, err));
+    REFUSED("work_item_id", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, 0, err));
     bad = good;
     bad.snapshot_data = NOWHERE;
-    REFUSED("snapshot_data", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, err));
+    REFUSED("snapshot_data", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, 0, err));
     bad = good;
     bad.metadata = NOWHERE;
-    REFUSED("metadata", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, err));
+    REFUSED("metadata", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, 0, err));
     bad = good;
     bad.type = none;
-    REFUSED("type", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, err));
+    REFUSED("type", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, 0, err));
     bad = good;
     bad.evidence_count = 1;
-    REFUSED("evidence", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, err));
+    REFUSED("evidence", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, 0, err));
     bad.evidence = &evidence;
-    REFUSED("subject", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, err));
-    evidence = (pawl_evidence){ PAWL_EVIDENCE_FILE_SHA256, ID, NOWHERE };
-    REFUSED("expected", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, err));
-    evidence = (pawl_evidence){ (pawl_evidence_kind)9, ID, EMPTY };
-    REFUSED("evidence", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, err));
+    REFUSED("subject", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, 0, err));
+    evidence = (pawl_evidence){ sizeof(pawl_evidence), PAWL_EVIDENCE_FILE_SHA256, ID, NOWHERE };
+    REFUSED("expected", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, 0, err));
+    evidence = (pawl_evidence){ sizeof(pawl_evidence), (pawl_evidence_kind)9, ID, EMPTY };
+    REFUSED("evidence", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, 0, err));
     REFUSED("work", pawl_checkpoint_get(NULL, ID, EMPTY, 0, &got, err));
     REFUSED("checkpoint_id", pawl_checkpoint_get(work, NOWHERE, EMPTY, 0, &got, err));
     REFUSED("task_id", pawl_checkpoint_get(work, EMPTY, NOWHERE, 1, &got, err));
@@ -446,9 +451,9 @@ static void test_checkpoints_refuse_bad_arguments(void **state)
     bad.snapshot_data = NOWHERE;
     REFUSED("snapshot_data", pawl_checkpoint_diff(&bad, &good, diff_never, NULL, err));
     REFUSED("snapshot_data", pawl_checkpoint_diff(&good, &bad, diff_never, NULL, err));
-    REFUSED("work", pawl_checkpoint_verify(NULL, ID, &verified, NULL, err));
-    REFUSED("checkpoint_id", pawl_checkpoint_verify(work, NOWHERE, &verified, NULL, err));
-    REFUSED("ret_verified", pawl_checkpoint_verify(work, ID, NULL, NULL, err));
+    REFUSED("work", pawl_checkpoint_verify(NULL, ID, &verified, NULL, 0, err));
+    REFUSED("checkpoint_id", pawl_checkpoint_verify(work, NOWHERE, &verified, NULL, 0, err));
+    REFUSED("ret_verified", pawl_checkpoint_verify(work, ID, NULL, NULL, 0, err));
     assert_null(got);
 }
 
@@ -464,8 +469,8 @@ static void test_keys_refuse_bad_arguments(void **state)
     good.request_hash = HASH;
     pawl_idem_request bad = good;
 
-    REFUSED("request", pawl_request_hash(NOWHERE, hash, err));
-    REFUSED("ret_hash", pawl_request_hash(pawl_view_of("1"), NULL, err));
+    REFUSED("request", pawl_request_hash(NOWHERE, hash, PAWL_REQUEST_HASH_SIZE, err));
+    REFUSED("ret_hash", pawl_request_hash(pawl_view_of("1"), NULL, 0, err));
     REFUSED("work", pawl_idem_begin(NULL, &good, &idem, err));
     REFUSED("request", pawl_idem_begin(work, NULL, &idem, err));
     REFUSED("ret_idem", pawl_idem_begin(work, &good, NULL, err));
@@ -512,11 +517,11 @@ static void test_names_and_json_refuse_bad_arguments(void **state)
 {
     struct work_fixture *f = *state;
     char *json = NULL;
-    pawl_item item = { .work_item_id = NOWHERE };
-    pawl_task task = { .task_id = ID, .title = NOWHERE };
-    pawl_evidence evidence = { PAWL_EVIDENCE_FILE_EXISTS, NOWHERE, EMPTY };
-    pawl_checkpoint checkpoint = { .metadata = NOWHERE };
-    pawl_recovery recovery = { .task = NULL };
+    pawl_item item = { .size = sizeof(pawl_item), .work_item_id = NOWHERE };
+    pawl_task task = { .size = sizeof(pawl_task), .task_id = ID, .title = NOWHERE };
+    pawl_evidence evidence = { sizeof(pawl_evidence), PAWL_EVIDENCE_FILE_EXISTS, NOWHERE, EMPTY };
+    pawl_checkpoint checkpoint = { .size = sizeof(pawl_checkpoint), .metadata = NOWHERE };
+    pawl_recovery recovery = { .size = sizeof(pawl_recovery), .task = NULL };
     pawl_item_status item_status;
     pawl_task_status task_status;
     pawl_checkpoint_type type;
@@ -531,18 +536,21 @@ static void test_names_and_json_refuse_bad_arguments(void **state)
     REFUSED("checkpoint", pawl_checkpoint_to_json(NULL, &json, NULL, err));
     REFUSED("ret_json", pawl_checkpoint_to_json(&checkpoint, NULL, NULL, err));
     REFUSED("metadata", pawl_checkpoint_to_json(&checkpoint, &json, NULL, err));
-    checkpoint = (pawl_checkpoint){ .evidence_count = 1 };
+    checkpoint = (pawl_checkpoint){ .size = sizeof(pawl_checkpoint), .evidence_count = 1 };
     REFUSED("evidence", pawl_checkpoint_to_json(&checkpoint, &json, NULL, err));
     checkpoint.evidence = &evidence;
     REFUSED("subject", pawl_checkpoint_to_json(&checkpoint, &json, NULL, err));
     REFUSED("recovery", pawl_recovery_to_json(NULL, &json, NULL, err));
     REFUSED("ret_json", pawl_recovery_to_json(&recovery, NULL, NULL, err));
     REFUSED("task", pawl_recovery_to_json(&recovery, &json, NULL, err));
-    recovery = (pawl_recovery){ .task = &(pawl_task){ .task_id = ID }, .item_count = 1 };
+    recovery = (pawl_recovery){ .size = sizeof(pawl_recovery),
+                                .task = &(pawl_task){ .size = sizeof(pawl_task), .task_id = ID },
+                                .item_count = 1 };
     REFUSED("items", pawl_recovery_to_json(&recovery, &json, NULL, err));
     recovery.items = &item;
     REFUSED("work_item_id", pawl_recovery_to_json(&recovery, &json, NULL, err));
-    recovery = (pawl_recovery){ .task = recovery.task, .key_count = 1 };
+    recovery =
+        (pawl_recovery){ .size = sizeof(pawl_recovery), .task = recovery.task, .key_count = 1 };
     REFUSED("keys", pawl_recovery_to_json(&recovery, &json, NULL, err));
     assert_null(json);
     REFUSED("name", pawl_item_status_parse(NOWHERE, &item_status, err));
@@ -560,7 +568,8 @@ static void test_schedules_refuse_bad_arguments(void **state)
 {
     struct work_fixture *f = *state;
     pawl_work *work = f->work;
-    const pawl_schedule good = { .schedule_id = ID,
+    const pawl_schedule good = { .size = sizeof(pawl_schedule),
+                                 .schedule_id = ID,
                                  .cron = pawl_view_of("@daily"),
                                  .work_type = ID };
     pawl_schedule bad = good;
@@ -604,7 +613,7 @@ static bool meddle_with_items(void *context, const pawl_item *item)
     char id[24];
 
     (void)item;
-    pawl_work_close(f->work);
+    pawl_work_close(f->work, 0, NULL);
     snprintf(id, sizeof(id), "new-%d", meddler->seen++);
     submit(f, id, "T", 0);
     assert_ok(pawl_work_heartbeat(f->work, &lease, 0, NULL, &f->err), &f->err);
@@ -617,7 +626,7 @@ static bool meddle_with_tasks(void *context, const pawl_task *task)
     struct meddler *meddler = context;
 
     (void)task;
-    pawl_work_close(meddler->f->work);
+    pawl_work_close(meddler->f->work, 0, NULL);
     make_task(meddler->f, "more");
     meddler->seen++;
     return false;
@@ -660,7 +669,7 @@ static void meddle_in_answer(void *context, const pawl_error *outcome)
     pawl_error inner = PAWL_ERROR_INIT;
 
     (void)outcome;
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
     claim.holder = pawl_view_of("w");
     claim.wait_ms = 60000;
     submission.task_id = pawl_view_of("T");
@@ -709,7 +718,7 @@ static pawl_status close_at_work(void *context, char **ret_response, pawl_error 
     struct work_fixture *f = context;
 
     (void)reterr;
-    pawl_work_close(f->work);
+    pawl_work_close(f->work, 0, NULL);
     make_task(f, "made");
     *ret_response = strdup("1");
     return PAWL_OK;

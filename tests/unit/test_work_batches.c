@@ -18,12 +18,12 @@ enum { WORKERS = 6, ITEMS = 3000, BATCH = 500, AHEAD = 100, THROWN_OUT = 15, WAI
 
 static pawl_work *open_new(struct pg_fixture *f, const pawl_work_options *options)
 {
-    pawl_task task = { .task_id = pawl_view_of("T") };
+    pawl_task task = { .size = sizeof(pawl_task), .task_id = pawl_view_of("T") };
     pawl_work *work = NULL;
 
     pg_admin(f, "DROP SCHEMA IF EXISTS pawl CASCADE");
     assert_ok(pawl_work_open(pg_server_url(f->server), options, &work, &f->err), &f->err);
-    assert_ok(pawl_task_create(work, &task, NULL, &f->err), &f->err);
+    assert_ok(pawl_task_create(work, &task, NULL, 0, &f->err), &f->err);
     return work;
 }
 
@@ -101,7 +101,7 @@ static void make_sure(const struct ending *ending)
     pawl_status status = ending->status;
 
     snprintf(id, sizeof(id), "%d", ending->number);
-    pawl_lease lease = { pawl_view_of(id), ending->token };
+    pawl_lease lease = { sizeof(pawl_lease), pawl_view_of(id), ending->token };
     while (may_be_repeated(status)) {
         status = pawl_work_complete(ending->crew->work, &lease, (pawl_view){ NULL, 0 }, NULL);
     }
@@ -139,7 +139,7 @@ static void send_ending(struct crew *crew, struct endings *endings, const pawl_i
 {
     size_t at = endings->sent % UNDER_WAY_MAX;
     struct ending *ending = &endings->all[at];
-    pawl_lease lease = { item->work_item_id, item->token };
+    pawl_lease lease = { sizeof(pawl_lease), item->work_item_id, item->token };
     char id[16];
 
     if (endings->sent >= UNDER_WAY_MAX) {
@@ -245,7 +245,7 @@ static void test_a_large_group_is_split_over_two_connections(void **state)
                                " work_items.token"),
                      0);
     assert_int_equal(pg_number(f, "SELECT count(*) FROM tasks WHERE status = 'succeeded'"), 1);
-    pawl_work_close(team.work);
+    pawl_work_close(team.work, 0, NULL);
 }
 
 static void test_few_connections_are_not_exceeded(void **state)
@@ -255,7 +255,7 @@ static void test_few_connections_are_not_exceeded(void **state)
     pawl_work *work = NULL;
     char url[512];
 
-    pawl_work_close(open_new(f, &options));
+    pawl_work_close(open_new(f, &options), 0, NULL);
     snprintf(url,
              sizeof(url),
              "%s%cconnections=3",
@@ -268,7 +268,7 @@ static void test_few_connections_are_not_exceeded(void **state)
                           "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE"
                           " 'pawl work%'")
                 <= 3);
-    pawl_work_close(team.work);
+    pawl_work_close(team.work, 0, NULL);
 }
 
 /* Both connections are ended again and again, at any moment of a group. */
@@ -295,7 +295,7 @@ static void test_lost_links_lose_no_end_and_give_no_item_twice(void **state)
     }
     assert_int_equal(
         pg_number(f, "SELECT count(*) FROM work_history WHERE to_status = 'completed'"), ITEMS);
-    pawl_work_close(team.work);
+    pawl_work_close(team.work, 0, NULL);
 }
 
 /* The second connection fails while the first one completes. What was leased and could not be committed
@@ -322,7 +322,7 @@ static void test_a_lease_that_could_not_be_committed_is_not_handed_out(void **st
         join_crew(f);
         assert_ok(pawl__failpoint_set(NULL, &f->err), &f->err);
         assert_true(team.lost == 0 || cases[i].lease_ms == 2000);
-        pawl_work_close(team.work);
+        pawl_work_close(team.work, 0, NULL);
     }
 }
 
@@ -346,7 +346,7 @@ static void test_ends_that_are_held_up_take_no_lease_with_them(void **state)
     join_crew(f);
     assert_int_equal(team.lost, 0);
     assert_int_equal(pg_number(f, "SELECT count(*) FROM work_items WHERE retry_count > 0"), 0);
-    pawl_work_close(team.work);
+    pawl_work_close(team.work, 0, NULL);
 }
 
 /* The server refuses what the second connection commits, after it has shown the items. */
@@ -369,7 +369,7 @@ static void test_a_lease_that_the_server_takes_back_is_not_handed_out(void **sta
     join_crew(f);
     assert_int_equal(team.lost, 0);
     assert_true(pg_number(f, "SELECT last_value FROM refusals WHERE is_called") > 0);
-    pawl_work_close(team.work);
+    pawl_work_close(team.work, 0, NULL);
 }
 
 int main(void)

@@ -112,7 +112,7 @@ static void test_recovery_lists_as_much_as_is_wanted(void **state)
 static void test_what_is_no_object_is_refused_not_shown(void **state)
 {
     struct care_fixture *f = *state;
-    pawl_item item = { .status = (pawl_item_status)77 };
+    pawl_item item = { .size = sizeof(pawl_item), .status = (pawl_item_status)77 };
     char *json = NULL;
 
     assert_string_equal(pawl_item_status_name((pawl_item_status)77), "unknown");
@@ -135,8 +135,11 @@ static void test_recovery_passes_over_what_does_not_hold(void **state)
 {
     struct care_fixture *f = *state;
     char path[TEMPDIR_SIZE + 20];
-    pawl_evidence evidence = { PAWL_EVIDENCE_FILE_EXISTS, { NULL, 0 }, { NULL, 0 } };
+    pawl_evidence evidence = {
+        sizeof(pawl_evidence), PAWL_EVIDENCE_FILE_EXISTS, { NULL, 0 }, { NULL, 0 }
+    };
     pawl_checkpoint checkpoint = {
+        .size = sizeof(pawl_checkpoint),
         .task_id = pawl_view_of("t"),
         .type = PAWL_CHECKPOINT_TOOL_EXECUTED,
         .snapshot_data = pawl_view_of("2"),
@@ -152,7 +155,7 @@ static void test_recovery_passes_over_what_does_not_hold(void **state)
     assert_non_null(file);
     fclose(file);
     care_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_START, "1");
-    assert_ok(pawl_checkpoint_add(f->work, &checkpoint, NULL, NULL, NULL, &f->err), &f->err);
+    assert_ok(pawl_checkpoint_add(f->work, &checkpoint, NULL, NULL, NULL, 0, &f->err), &f->err);
     assert_ok(pawl_work_recover(f->work, pawl_view_of("t"), &recovery, &f->err), &f->err);
     assert_int_equal(recovery->resume->sequence_number, 2);
     pawl_recovery_free(recovery);
@@ -173,10 +176,12 @@ static void test_recovery_passes_over_what_does_not_hold(void **state)
 static void test_recovery_passes_over_a_question_that_cannot_be_asked_any_more(void **state)
 {
     struct care_fixture *f = *state;
-    pawl_evidence evidence = { PAWL_EVIDENCE_ROW_EXISTS,
+    pawl_evidence evidence = { sizeof(pawl_evidence),
+                               PAWL_EVIDENCE_ROW_EXISTS,
                                pawl_view_of("SELECT 1 FROM done"),
                                { NULL, 0 } };
     pawl_checkpoint checkpoint = {
+        .size = sizeof(pawl_checkpoint),
         .task_id = pawl_view_of("t"),
         .type = PAWL_CHECKPOINT_TOOL_EXECUTED,
         .snapshot_data = pawl_view_of("2"),
@@ -191,7 +196,7 @@ static void test_recovery_passes_over_a_question_that_cannot_be_asked_any_more(v
     assert_true(care_fixture_sql(f, "CREATE TABLE done (id); INSERT INTO done VALUES (1)"));
     care_task(f, "t");
     care_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_START, "1");
-    assert_ok(pawl_checkpoint_add(f->work, &checkpoint, NULL, NULL, NULL, &f->err), &f->err);
+    assert_ok(pawl_checkpoint_add(f->work, &checkpoint, NULL, NULL, NULL, 0, &f->err), &f->err);
     assert_true(care_fixture_sql(f, "DROP TABLE done"));
     assert_ok(pawl_work_recover(f->work, pawl_view_of("t"), &recovery, &f->err), &f->err);
     assert_int_equal(recovery->resume->sequence_number, 1);
@@ -204,6 +209,7 @@ static void test_recovery_passes_over_a_question_that_cannot_be_asked_any_more(v
 static pawl_schedule schedule_of(const char *id, const char *cron)
 {
     return (pawl_schedule){
+        .size = sizeof(pawl_schedule),
         .schedule_id = pawl_view_of(id),
         .cron = pawl_view_of(cron),
         .task_id = pawl_view_of("t"),
@@ -249,7 +255,7 @@ static bool keep_slots(void *context, const pawl_schedule *schedule)
 
 static pawl_schedule look(struct care_fixture *f)
 {
-    pawl_schedule schedule = { .priority = -1 };
+    pawl_schedule schedule = { .size = sizeof(pawl_schedule), .priority = -1 };
 
     assert_ok(pawl_schedule_list(f->work, keep_slots, &schedule, &f->err), &f->err);
     return schedule;
@@ -287,7 +293,7 @@ static void test_a_slot_fires_once(void **state)
         assert_int_equal(item->max_retries, 3);
         pawl_item_free(item);
     }
-    pawl_work_close(second);
+    pawl_work_close(second, 0, NULL);
 }
 
 static void test_of_missed_slots_the_newest_fires(void **state)
@@ -461,7 +467,7 @@ static void test_statistics_count_what_is_there(void **state)
 {
     struct care_fixture *f = *state;
     pawl_submission later = PAWL_SUBMISSION_INIT;
-    pawl_work_stats stats;
+    pawl_work_stats stats = PAWL_WORK_STATS_INIT;
     char text[300] = "";
     struct pawl__buf buf = BUF_OVER(text);
 
@@ -551,8 +557,8 @@ static void test_retention_removes_what_is_old(void **state)
 {
     struct care_fixture *f = *state;
     pawl_retention rules = PAWL_RETENTION_INIT;
-    pawl_retention_report report;
-    pawl_retention_report planned;
+    pawl_retention_report report = PAWL_RETENTION_REPORT_INIT;
+    pawl_retention_report planned = PAWL_RETENTION_REPORT_INIT;
     char id[20];
 
     care_task(f, "t");
@@ -590,7 +596,7 @@ static uint64_t begin_for_a_second(struct care_fixture *f)
     char hash[PAWL_REQUEST_HASH_SIZE];
     pawl_idem *idem = NULL;
 
-    assert_ok(pawl_request_hash(pawl_view_of("1"), hash, &f->err), &f->err);
+    assert_ok(pawl_request_hash(pawl_view_of("1"), hash, PAWL_REQUEST_HASH_SIZE, &f->err), &f->err);
     request.key = pawl_view_of("k");
     request.request_hash = pawl_view_of(hash);
     request.ttl_ms = 1000;
@@ -606,7 +612,7 @@ static uint64_t begin_for_a_second(struct care_fixture *f)
 static void test_a_removed_key_does_not_give_its_token_again(void **state)
 {
     struct care_fixture *f = *state;
-    pawl_retention_report report;
+    pawl_retention_report report = PAWL_RETENTION_REPORT_INIT;
     uint64_t zombie = begin_for_a_second(f);
 
     if (!care_fixture_wait(f, 30)) {
@@ -628,10 +634,10 @@ static void test_retention_spares_a_key_whose_owner_is_at_it(void **state)
     struct care_fixture *f = *state;
     pawl_idem_request request = PAWL_IDEM_REQUEST_INIT;
     char hash[PAWL_REQUEST_HASH_SIZE];
-    pawl_retention_report report;
+    pawl_retention_report report = PAWL_RETENTION_REPORT_INIT;
     pawl_idem *idem = NULL;
 
-    assert_ok(pawl_request_hash(pawl_view_of("1"), hash, &f->err), &f->err);
+    assert_ok(pawl_request_hash(pawl_view_of("1"), hash, PAWL_REQUEST_HASH_SIZE, &f->err), &f->err);
     request.key = pawl_view_of("k");
     request.request_hash = pawl_view_of(hash);
     request.ttl_ms = 1000;
@@ -658,8 +664,8 @@ static void test_retention_keeps_what_a_task_needs_to_go_on(void **state)
 {
     struct care_fixture *f = *state;
     pawl_retention rules = PAWL_RETENTION_INIT;
-    pawl_retention_report report;
-    pawl_retention_report planned;
+    pawl_retention_report report = PAWL_RETENTION_REPORT_INIT;
+    pawl_retention_report planned = PAWL_RETENTION_REPORT_INIT;
     char text[300] = "";
     struct pawl__buf buf = BUF_OVER(text);
 
@@ -696,7 +702,7 @@ static void test_retention_gives_space_back(void **state)
 {
     struct care_fixture *f = *state;
     pawl_retention rules = PAWL_RETENTION_INIT;
-    pawl_retention_report report;
+    pawl_retention_report report = PAWL_RETENTION_REPORT_INIT;
     struct stat before;
     struct stat after;
 
@@ -728,7 +734,7 @@ static void test_bad_rules_are_refused_by_name(void **state)
 {
     struct care_fixture *f = *state;
     pawl_retention rules = PAWL_RETENTION_INIT;
-    pawl_retention_report report = { .items = 42 };
+    pawl_retention_report report = { .size = sizeof(pawl_retention_report), .items = 42 };
 
     rules.batch = 0;
     assert_status(pawl_work_retention(f->work, &rules, &report, &f->err), PAWL_INVALID, &f->err);

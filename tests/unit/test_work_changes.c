@@ -139,7 +139,7 @@ static void test_a_reader_may_stop_at_any_change_and_resume(void **state)
     assert_ok(pawl_work_changes(f->work, NULL, 100, &position, see_first, id, NULL, &f->err),
               &f->err);
     assert_string_equal(id, "a");
-    pawl_work_position_format(&position, text);
+    assert_ok(pawl_work_position_format(&position, text, sizeof(text), &f->err), &f->err);
     position = (pawl_work_position){ 0, 0 };
     assert_ok(pawl_work_position_parse(pawl_view_of(text), &position, &f->err), &f->err);
     assert_changes(f, NULL, &position, "b:>pending c:>pending ");
@@ -298,7 +298,7 @@ static void test_a_reader_beside_many_writers_misses_nothing(void **state)
             assert_int_equal(seen[i][item], 1);
         }
         if (writers[i].work != f->work) {
-            pawl_work_close(writers[i].work);
+            pawl_work_close(writers[i].work, 0, NULL);
         }
     }
 }

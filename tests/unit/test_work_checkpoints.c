@@ -9,6 +9,7 @@ static pawl_checkpoint checkpoint_of(const char *task_id,
                                      const char *snapshot)
 {
     return (pawl_checkpoint){
+        .size = sizeof(pawl_checkpoint),
         .task_id = pawl_view_of(task_id),
         .type = type,
         .snapshot_data = pawl_view_of(snapshot),
@@ -19,7 +20,7 @@ static int64_t add(struct care_fixture *f, const pawl_checkpoint *checkpoint)
 {
     int64_t sequence = 0;
 
-    assert_ok(pawl_checkpoint_add(f->work, checkpoint, NULL, &sequence, NULL, &f->err), &f->err);
+    assert_ok(pawl_checkpoint_add(f->work, checkpoint, NULL, &sequence, NULL, 0, &f->err), &f->err);
     return sequence;
 }
 
@@ -33,7 +34,10 @@ static void assert_refused(struct care_fixture *f,
     int64_t sequence = 42;
 
     assert_status(
-        pawl_checkpoint_add(f->work, checkpoint, lease, &sequence, id, &f->err), expected, &f->err);
+        pawl_checkpoint_add(
+            f->work, checkpoint, lease, &sequence, id, PAWL_WORK_NAME_BYTES_MAX + 1, &f->err),
+        expected,
+        &f->err);
     assert_message(&f->err, message);
     assert_int_equal(sequence, 42);
     assert_string_equal(id, "untouched");
@@ -156,13 +160,13 @@ static void test_a_checkpoint_with_a_lease_is_fenced(void **state)
     care_task(f, "other");
     care_submit(f, "t", "i1");
     pawl_lease lease = care_claim(f, "i1", 0);
-    assert_ok(pawl_checkpoint_add(f->work, &a, &lease, &sequence, NULL, &f->err), &f->err);
+    assert_ok(pawl_checkpoint_add(f->work, &a, &lease, &sequence, NULL, 0, &f->err), &f->err);
     assert_int_equal(sequence, 1);
     assert_list(f, "t", "i1", NULL, "1 1 ");
     assert_list(f, "t", "i2", NULL, "");
-    pawl_lease wrong = { lease.work_item_id, lease.token + 1 };
+    pawl_lease wrong = { sizeof(pawl_lease), lease.work_item_id, lease.token + 1 };
     assert_refused(f, &a, &wrong, PAWL_LEASE_LOST, "");
-    pawl_lease unknown = { pawl_view_of("nothing"), 1 };
+    pawl_lease unknown = { sizeof(pawl_lease), pawl_view_of("nothing"), 1 };
     assert_refused(f, &a, &unknown, PAWL_NOT_FOUND, "nothing");
     a.task_id = pawl_view_of("other");
     assert_refused(f, &a, &lease, PAWL_INVALID, "item 'i1' is one of task 't'");
@@ -184,7 +188,7 @@ static void test_an_expired_lease_adds_nothing(void **state)
     care_submit(f, "t", "i1");
     pawl_lease lease = care_claim(f, "i1", 60000);
     care_fixture_step_wall(f, 3600);
-    assert_ok(pawl_checkpoint_add(f->work, &a, &lease, NULL, NULL, &f->err), &f->err);
+    assert_ok(pawl_checkpoint_add(f->work, &a, &lease, NULL, NULL, 0, &f->err), &f->err);
     if (care_fixture_wait(f, 61)) {
         assert_refused(f, &a, &lease, PAWL_LEASE_LOST, "");
     }
@@ -200,7 +204,7 @@ static void test_a_checkpoint_stays_with_an_item_that_waits(void **state)
     care_task(f, "t");
     care_submit(f, "t", "i1");
     pawl_lease lease = care_claim(f, "i1", 0);
-    assert_ok(pawl_checkpoint_add(f->work, &a, &lease, NULL, NULL, &f->err), &f->err);
+    assert_ok(pawl_checkpoint_add(f->work, &a, &lease, NULL, NULL, 0, &f->err), &f->err);
     assert_ok(pawl_work_fail(f->work, &lease, pawl_view_of("no"), none, true, NULL, &f->err),
               &f->err);
     assert_list(f, "t", "i1", NULL, "1 1 ");
@@ -257,16 +261,21 @@ static void test_what_does_not_hold_is_not_stored(void **state)
 
     care_task(f, "t");
     snprintf(path, sizeof(path), "%s/result", f->dir);
-    evidence[0] =
-        (pawl_evidence){ PAWL_EVIDENCE_COMMAND_EXIT, pawl_view_of("true"), pawl_view_of("0") };
-    evidence[1] = (pawl_evidence){ PAWL_EVIDENCE_FILE_EXISTS, pawl_view_of(path), { NULL, 0 } };
+    evidence[0] = (pawl_evidence){
+        sizeof(pawl_evidence), PAWL_EVIDENCE_COMMAND_EXIT, pawl_view_of("true"), pawl_view_of("0")
+    };
+    evidence[1] = (pawl_evidence){
+        sizeof(pawl_evidence), PAWL_EVIDENCE_FILE_EXISTS, pawl_view_of(path), { NULL, 0 }
+    };
     a.evidence = evidence;
     a.evidence_count = 2;
     assert_refused(f, &a, NULL, PAWL_INVALID, "evidence 1 (file_exists '");
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fclose(file);
-    assert_ok(pawl_checkpoint_add(f->work, &a, NULL, NULL, id, &f->err), &f->err);
+    assert_ok(
+        pawl_checkpoint_add(f->work, &a, NULL, NULL, id, PAWL_WORK_NAME_BYTES_MAX + 1, &f->err),
+        &f->err);
     pawl_checkpoint *stored = NULL;
     assert_ok(
         pawl_checkpoint_get(f->work, pawl_view_of(id), (pawl_view){ NULL, 0 }, 0, &stored, &f->err),
@@ -277,11 +286,13 @@ static void test_what_does_not_hold_is_not_stored(void **state)
     assert_true(pawl__view_is(stored->evidence[0].expected, "0"));
     pawl_checkpoint_free(stored);
 
-    assert_ok(pawl_checkpoint_verify(f->work, pawl_view_of(id), &verified, what, &f->err), &f->err);
+    assert_ok(pawl_checkpoint_verify(f->work, pawl_view_of(id), &verified, what, 512, &f->err),
+              &f->err);
     assert_true(verified);
     assert_string_equal(what, "");
     assert_int_equal(remove(path), 0);
-    assert_ok(pawl_checkpoint_verify(f->work, pawl_view_of(id), &verified, what, &f->err), &f->err);
+    assert_ok(pawl_checkpoint_verify(f->work, pawl_view_of(id), &verified, what, 512, &f->err),
+              &f->err);
     assert_false(verified);
     assert_non_null(strstr(what, "evidence 1 (file_exists"));
     assert_list(f, "t", "", NULL, "1 1! ");
@@ -298,7 +309,8 @@ static void test_what_does_not_hold_is_not_stored(void **state)
 static void test_a_row_of_the_store_is_evidence(void **state)
 {
     struct care_fixture *f = *state;
-    pawl_evidence evidence = { PAWL_EVIDENCE_ROW_EXISTS,
+    pawl_evidence evidence = { sizeof(pawl_evidence),
+                               PAWL_EVIDENCE_ROW_EXISTS,
                                pawl_view_of("SELECT 1 FROM tasks WHERE task_id = 't'"),
                                { NULL, 0 } };
     pawl_checkpoint a = checkpoint_of("t", PAWL_CHECKPOINT_STATE_TRANSITION, "1");
@@ -325,10 +337,13 @@ static void test_a_row_of_the_store_is_evidence(void **state)
     assert_list(f, "t", "", NULL, "1 1 ");
 }
 
-static bool note_difference(void *context, pawl_view path, pawl_view from, pawl_view to)
+static bool note_difference(void *context, const pawl_difference *difference)
 {
-    pawl__buf_add_format(
-        context, "%.*s %.*s %.*s;", VIEW_ARGS(path), VIEW_ARGS(from), VIEW_ARGS(to));
+    pawl__buf_add_format(context,
+                         "%.*s %.*s %.*s;",
+                         VIEW_ARGS(difference->path),
+                         VIEW_ARGS(difference->from),
+                         VIEW_ARGS(difference->to));
     return true;
 }
 

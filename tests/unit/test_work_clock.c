@@ -11,7 +11,7 @@
 static void walk_with_step(struct work_fixture *f, const char *task_id, int64_t step_us)
 {
     pawl_submission submission = PAWL_SUBMISSION_INIT;
-    pawl_sweep_report report;
+    pawl_sweep_report report = PAWL_SWEEP_REPORT_INIT;
     char running[16];
     char delayed[16];
 
@@ -57,7 +57,7 @@ static void test_a_step_of_the_wall_clock_changes_nothing(void **state)
 static void test_a_lease_of_another_boot_has_run_out(void **state)
 {
     struct work_fixture *f = *state;
-    pawl_sweep_report report;
+    pawl_sweep_report report = PAWL_SWEEP_REPORT_INIT;
 
     make_task(f, "T");
     submit(f, "a", "T", 0);
@@ -98,7 +98,7 @@ static void test_a_delay_outlives_a_boot_by_the_wall_clock(void **state)
 static uint64_t count_removed(struct work_fixture *f)
 {
     pawl_retention retention = PAWL_RETENTION_INIT;
-    pawl_retention_report report;
+    pawl_retention_report report = PAWL_RETENTION_REPORT_INIT;
 
     assert_ok(pawl_work_retention(f->work, &retention, &report, &f->err), &f->err);
     return report.items + report.keys;
@@ -140,6 +140,7 @@ static void test_a_clock_that_was_behind_makes_nothing_old(void **state)
 static void put_hourly(struct work_fixture *f)
 {
     const pawl_schedule schedule = {
+        .size = sizeof(pawl_schedule),
         .schedule_id = pawl_view_of("hourly"),
         .cron = pawl_view_of("0 * * * *"),
         .work_type = pawl_view_of("t"),

@@ -8,12 +8,15 @@ struct seen {
     int left; /* how many calls until it says no; -1: never */
 };
 
-static bool note(void *context, pawl_view path, pawl_view from, pawl_view to)
+static bool note(void *context, const pawl_difference *difference)
 {
     struct seen *seen = context;
 
-    pawl__buf_add_format(
-        &seen->text, "%.*s: %.*s -> %.*s\n", VIEW_ARGS(path), VIEW_ARGS(from), VIEW_ARGS(to));
+    pawl__buf_add_format(&seen->text,
+                         "%.*s: %.*s -> %.*s\n",
+                         VIEW_ARGS(difference->path),
+                         VIEW_ARGS(difference->from),
+                         VIEW_ARGS(difference->to));
     return --seen->left != 0;
 }
 

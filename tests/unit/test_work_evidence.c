@@ -20,7 +20,9 @@ static pawl_status fake_row(void *context, pawl_view select, bool *ret_exists, p
 
 static pawl_evidence evidence_of(pawl_evidence_kind kind, const char *subject, const char *expected)
 {
-    return (pawl_evidence){ kind, pawl_view_of(subject), pawl_view_of(expected) };
+    return (pawl_evidence){
+        sizeof(pawl_evidence), kind, pawl_view_of(subject), pawl_view_of(expected)
+    };
 }
 
 static void assert_look(pawl_evidence evidence, bool row, bool expected, const char *detail)
@@ -129,7 +131,8 @@ static void test_a_wrong_form_is_refused_by_name(void **state)
 {
     char long_path[PAWL_EVIDENCE_BYTES_MAX + 1];
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_evidence longest = { PAWL_EVIDENCE_FILE_EXISTS,
+    pawl_evidence longest = { sizeof(pawl_evidence),
+                              PAWL_EVIDENCE_FILE_EXISTS,
                               { long_path, PAWL_EVIDENCE_BYTES_MAX },
                               { NULL, 0 } };
 

@@ -216,7 +216,7 @@ static void test_opening_survives_every_failed_allocation(void **state)
         fault_disarm();
         assert_true(status == PAWL_OK || (fired && status == PAWL_NOMEM));
         assert_true((status == PAWL_OK) == (work != NULL));
-        pawl_work_close(work);
+        pawl_work_close(work, 0, NULL);
     }
 }
 

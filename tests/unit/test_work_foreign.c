@@ -17,7 +17,7 @@
 
 static pawl_sweep_report sweep(struct work_fixture *f)
 {
-    pawl_sweep_report report = { 0 };
+    pawl_sweep_report report = { .size = sizeof(pawl_sweep_report) };
 
     assert_ok(pawl_work_sweep(f->work, &report, &f->err), &f->err);
     return report;
@@ -203,7 +203,7 @@ static void test_a_trigger_or_rule_that_is_not_ours_is_refused(void **state)
     assert_message(&f->err, "'eve' on 'work_items'");
     work_sql(f, work_is(f, "sqlite") ? "DROP TRIGGER eve" : "DROP RULE eve ON work_items");
     assert_ok(pawl_work_open(f->location, NULL, &work, &f->err), &f->err);
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
     assert_ok(submit_after(f, "a", "T", NULL), &f->err);
     work_sql(f,
              work_is(f, "sqlite")
@@ -226,7 +226,7 @@ static void test_a_column_and_an_index_of_the_users_are_accepted(void **state)
              "CREATE INDEX by_note ON work_items (note)");
     assert_ok(submit_after(f, "a", "T", NULL), &f->err);
     assert_ok(pawl_work_open(f->location, NULL, &work, &f->err), &f->err);
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
     work_sql(f, "UPDATE work_items SET note = 'mine'");
     assert_ok(complete(f, "a", claim_it(f, "w", "a")), &f->err);
 }
@@ -315,7 +315,7 @@ static void test_a_schema_that_has_our_names_only_is_refused(void **state)
         assert_message(&f->err, changed_schemas[i].message);
         work_sql(f, changed_schemas[i].undo);
         assert_ok(pawl_work_open(f->location, NULL, &work, &f->err), &f->err);
-        pawl_work_close(work);
+        pawl_work_close(work, 0, NULL);
     }
 }
 

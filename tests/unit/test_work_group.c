@@ -29,8 +29,12 @@ static void note_wrong(struct crew *crew, bool wrong)
 /* Claims, now and then gives back or fails, and completes. */
 static void work_on(struct crew *crew, const pawl_item *item, unsigned *turn)
 {
-    pawl_lease lease = { .work_item_id = item->work_item_id, .token = item->token };
-    pawl_lease old = { .work_item_id = item->work_item_id, .token = item->token - 1 };
+    pawl_lease lease = { .size = sizeof(pawl_lease),
+                         .work_item_id = item->work_item_id,
+                         .token = item->token };
+    pawl_lease old = { .size = sizeof(pawl_lease),
+                       .work_item_id = item->work_item_id,
+                       .token = item->token - 1 };
     char text[PAWL_WORK_NAME_BYTES_MAX + 1];
     int number = 0;
 
@@ -194,7 +198,9 @@ static void run_chain(void *context)
     note_wrong(crew, pawl_work_claim(crew->work, &claim, &claimed, NULL) != PAWL_OK);
     while (claimed != NULL) {
         pawl_claimed *next = NULL;
-        pawl_lease lease = { claimed->items[0].work_item_id, claimed->items[0].token };
+        pawl_lease lease = { sizeof(pawl_lease),
+                             claimed->items[0].work_item_id,
+                             claimed->items[0].token };
         note_wrong(crew,
                    pawl_work_complete_and_claim(
                        crew->work, &lease, (pawl_view){ NULL, 0 }, &claim, &next, NULL)
@@ -289,7 +295,7 @@ static void test_another_handle_ends_a_wait(void **state)
     start_waiter(f, &waiter, other);
     submit(f, "a", "T", 0);
     pawl__thread_join(&waiter.thread);
-    pawl_work_close(other);
+    pawl_work_close(other, 0, NULL);
     assert_int_equal(waiter.status, PAWL_OK);
     assert_item(f, "a", "in_progress 0/3 token 1 attempts 1 ''");
 }

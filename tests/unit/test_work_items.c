@@ -238,7 +238,7 @@ static void assert_boundary(struct work_fixture *f, const char *task_id, const c
 static void test_the_watchdog_takes_back_what_ran_out_and_nothing_else(void **state)
 {
     struct work_fixture *f = *state;
-    pawl_sweep_report report;
+    pawl_sweep_report report = PAWL_SWEEP_REPORT_INIT;
     pawl_lease lease;
 
     make_task(f, "T");
@@ -269,7 +269,7 @@ static void test_the_watchdog_takes_back_what_ran_out_and_nothing_else(void **st
 static void test_max_retries_3_is_four_executions(void **state)
 {
     struct work_fixture *f = *state;
-    pawl_sweep_report report;
+    pawl_sweep_report report = PAWL_SWEEP_REPORT_INIT;
 
     make_task(f, "T");
     submit(f, "a", "T", 0);
@@ -326,7 +326,7 @@ static void test_the_same_submission_again_is_a_duplicate_another_a_conflict(voi
 {
     struct work_fixture *f = *state;
     pawl_submission submission = PAWL_SUBMISSION_INIT;
-    pawl_submit_result result = { .duplicate = true };
+    pawl_submit_result result = { .size = sizeof(pawl_submit_result), .duplicate = true };
 
     make_task(f, "T");
     make_task(f, "S");

@@ -250,7 +250,7 @@ static void test_a_ttl_does_not_follow_the_wall_clock(void **state)
     struct care_fixture *f = *state;
     pawl_idem_request request = request_of("k", HASH_A);
     pawl_retention retention = PAWL_RETENTION_INIT;
-    pawl_retention_report report;
+    pawl_retention_report report = PAWL_RETENTION_REPORT_INIT;
     uint64_t token = 0;
 
     assert_int_equal(begin(f, &request, &token), PAWL_IDEM_NEW);
@@ -272,7 +272,7 @@ static void test_a_key_outlives_a_reboot_by_its_date(void **state)
     struct care_fixture *f = *state;
     pawl_idem_request request = request_of("k", HASH_A);
     pawl_retention retention = PAWL_RETENTION_INIT;
-    pawl_retention_report report;
+    pawl_retention_report report = PAWL_RETENTION_REPORT_INIT;
     uint64_t token = 0;
 
     assert_int_equal(begin(f, &request, &token), PAWL_IDEM_NEW);
@@ -295,7 +295,7 @@ static void test_the_token_of_a_removed_key_does_not_repeat(void **state)
     struct care_fixture *f = *state;
     pawl_idem_request request = request_of("k", HASH_A);
     pawl_retention retention = PAWL_RETENTION_INIT;
-    pawl_retention_report report;
+    pawl_retention_report report = PAWL_RETENTION_REPORT_INIT;
     uint64_t zombie = 0;
     uint64_t token = 0;
 
@@ -400,14 +400,20 @@ static void test_a_hash_is_that_of_the_value(void **state)
     pawl_error error = PAWL_ERROR_INIT;
 
     (void)state;
-    assert_ok(pawl_request_hash(pawl_view_of("{\"b\":1.0,\"a\":[]}"), a, &error), &error);
-    assert_ok(pawl_request_hash(pawl_view_of(" {\"a\": [], \"b\": 1}"), b, &error), &error);
+    assert_ok(
+        pawl_request_hash(pawl_view_of("{\"b\":1.0,\"a\":[]}"), a, PAWL_REQUEST_HASH_SIZE, &error),
+        &error);
+    assert_ok(pawl_request_hash(
+                  pawl_view_of(" {\"a\": [], \"b\": 1}"), b, PAWL_REQUEST_HASH_SIZE, &error),
+              &error);
     assert_string_equal(a, b);
     /* printf '{}' | sha256sum */
-    assert_ok(pawl_request_hash(pawl_view_of("{ }"), a, &error), &error);
+    assert_ok(pawl_request_hash(pawl_view_of("{ }"), a, PAWL_REQUEST_HASH_SIZE, &error), &error);
     assert_string_equal(a,
                         "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a");
-    assert_status(pawl_request_hash(pawl_view_of("{"), a, &error), PAWL_INVALID, &error);
+    assert_status(pawl_request_hash(pawl_view_of("{"), a, PAWL_REQUEST_HASH_SIZE, &error),
+                  PAWL_INVALID,
+                  &error);
 }
 
 /* --- Execute --- */

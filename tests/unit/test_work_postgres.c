@@ -31,9 +31,9 @@ static pawl_work *new_store(struct pg_fixture *f)
 
 static void make_task(struct pg_fixture *f, pawl_work *work, const char *id)
 {
-    pawl_task task = { .task_id = pawl_view_of(id) };
+    pawl_task task = { .size = sizeof(pawl_task), .task_id = pawl_view_of(id) };
 
-    assert_ok(pawl_task_create(work, &task, NULL, &f->err), &f->err);
+    assert_ok(pawl_task_create(work, &task, NULL, 0, &f->err), &f->err);
 }
 
 static void submit(struct pg_fixture *f, pawl_work *work, const char *task, size_t count)
@@ -72,7 +72,8 @@ static pawl_claimed *claim_one(struct pg_fixture *f, pawl_work *work, uint32_t l
 
 static pawl_lease lease_of(const pawl_claimed *claimed)
 {
-    return (pawl_lease){ claimed->items[0].work_item_id, claimed->items[0].token };
+    return (
+        pawl_lease){ sizeof(pawl_lease), claimed->items[0].work_item_id, claimed->items[0].token };
 }
 
 static pawl_status complete(pawl_work *work, const pawl_claimed *claimed, pawl_error *reterr)
@@ -115,7 +116,9 @@ static void drain(void *context)
     claim.count_max = 2;
     while (pawl_work_claim(node->work, &claim, &claimed, NULL) == PAWL_OK) {
         for (size_t i = 0; i < claimed->count; i++) {
-            pawl_lease lease = { claimed->items[i].work_item_id, claimed->items[i].token };
+            pawl_lease lease = { sizeof(pawl_lease),
+                                 claimed->items[i].work_item_id,
+                                 claimed->items[i].token };
             if (pawl_work_complete(node->work, &lease, (pawl_view){ NULL, 0 }, NULL) != PAWL_OK) {
                 atomic_fetch_add(node->wrong, 1);
             }
@@ -154,9 +157,9 @@ static void test_many_nodes_take_every_item_once(void **state)
         pg_number(f, "SELECT count(*) FROM work_history WHERE to_status = 'completed'"), ITEMS);
     assert_int_equal(status_of(f, work, "T"), PAWL_TASK_SUCCEEDED);
     for (size_t i = 0; i < NODES; i++) {
-        pawl_work_close(nodes[i].work);
+        pawl_work_close(nodes[i].work, 0, NULL);
     }
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
 }
 
 struct last_item {
@@ -206,8 +209,8 @@ static void test_a_task_ends_when_two_nodes_complete_its_last_items(void **state
         }
         assert_int_equal(status_of(f, works[0], task), PAWL_TASK_SUCCEEDED);
     }
-    pawl_work_close(works[0]);
-    pawl_work_close(works[1]);
+    pawl_work_close(works[0], 0, NULL);
+    pawl_work_close(works[1], 0, NULL);
 }
 
 static void test_a_submit_tells_other_nodes(void **state)
@@ -223,7 +226,7 @@ static void test_a_submit_tells_other_nodes(void **state)
     assert_ok(pawl__pg_wait(listener, in_ms(WAIT_MS), &notification, &f->err), &f->err);
     assert_false(notification.missed);
     pawl__pg_close(listener);
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
 }
 
 static void wait_for_item(void *context)
@@ -249,8 +252,8 @@ static void test_a_claim_that_waits_gets_what_another_node_submits(void **state)
     pawl__thread_join(&thread);
     assert_int_equal(waiting.status, PAWL_OK);
     pawl_claimed_free(waiting.claimed);
-    pawl_work_close(waiting.work);
-    pawl_work_close(work);
+    pawl_work_close(waiting.work, 0, NULL);
+    pawl_work_close(work, 0, NULL);
 }
 
 /* --- links that are lost --- */
@@ -268,7 +271,7 @@ static void test_a_link_that_died_while_it_was_idle_is_replaced(void **state)
     assert_ok(complete(work, claimed, &f->err), &f->err);
     assert_int_equal(status_of(f, work, "T"), PAWL_TASK_SUCCEEDED);
     pawl_claimed_free(claimed);
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
 }
 
 static void test_a_lost_answer_is_given_when_the_call_is_repeated(void **state)
@@ -293,7 +296,7 @@ static void test_a_lost_answer_is_given_when_the_call_is_repeated(void **state)
             pg_number(f, "SELECT count(*) FROM work_history WHERE to_status = 'failed'"), i + 1);
         pawl_claimed_free(claimed);
     }
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
 }
 
 static void test_a_completion_whose_answer_is_lost_is_made_sure_of(void **state)
@@ -314,7 +317,7 @@ static void test_a_completion_whose_answer_is_lost_is_made_sure_of(void **state)
             pg_number(f, "SELECT count(*) FROM work_history WHERE to_status = 'completed'"), i + 1);
         pawl_claimed_free(claimed);
     }
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
 }
 
 /* --- the fast path --- */
@@ -380,8 +383,8 @@ static void test_the_short_way_does_what_the_long_way_does(void **state)
     /* Both ends of many of them were written by the statement that made them. */
     assert_true(pg_number(f, "SELECT count(*) FROM work_items WHERE steps = 2") > 0);
     assert_int_equal(status_of(f, work, "T"), PAWL_TASK_SUCCEEDED);
-    pawl_work_close(nodes[1].work);
-    pawl_work_close(work);
+    pawl_work_close(nodes[1].work, 0, NULL);
+    pawl_work_close(work, 0, NULL);
 }
 
 static void test_a_busy_handle_takes_its_own_urgent_item_first(void **state)
@@ -405,7 +408,7 @@ static void test_a_busy_handle_takes_its_own_urgent_item_first(void **state)
     pawl_claimed *claimed = claim_one(f, work, 0);
     assert_true(pawl__view_is(claimed->items[0].work_item_id, "urgent"));
     pawl_claimed_free(claimed);
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
 }
 
 static void test_a_busy_handle_sees_what_becomes_due(void **state)
@@ -431,7 +434,7 @@ static void test_a_busy_handle_sees_what_becomes_due(void **state)
         pawl_claimed_free(claimed);
     }
     assert_true(seen);
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
 }
 
 static void test_the_short_way_takes_tokens_above_the_floor(void **state)
@@ -459,7 +462,7 @@ static void test_the_short_way_takes_tokens_above_the_floor(void **state)
     }
     pawl_claimed_free(claimed);
     assert_true(pg_number(f, "SELECT count(*) FROM work_items WHERE steps = 2 AND token = 42") > 0);
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
 }
 
 /* --- the server's clock --- */
@@ -468,7 +471,7 @@ static void test_a_lease_runs_out_by_the_servers_clock(void **state)
 {
     struct pg_fixture *f = pg_fixture(state);
     pawl_work *work = new_store(f);
-    pawl_sweep_report report = { 0 };
+    pawl_sweep_report report = { .size = sizeof(pawl_sweep_report) };
     int64_t deadline_ns = in_ms(WAIT_MS);
 
     make_task(f, work, "T");
@@ -483,7 +486,7 @@ static void test_a_lease_runs_out_by_the_servers_clock(void **state)
     assert_int_equal(again->items[0].token, 2);
     pawl_claimed_free(again);
     pawl_claimed_free(claimed);
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
 }
 
 /* --- the tables --- */
@@ -517,7 +520,7 @@ static void test_checkpoints_alone_are_partitioned_by_their_task(void **state)
                                " AND pg_get_expr(relpartbound, pg_class.oid)"
                                " ~ 'modulus 8, remainder [0-7]'"),
                      8);
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
 }
 
 static void test_tables_without_a_record_of_their_migrations_are_corrupt(void **state)
@@ -525,7 +528,7 @@ static void test_tables_without_a_record_of_their_migrations_are_corrupt(void **
     struct pg_fixture *f = pg_fixture(state);
     pawl_work *work = NULL;
 
-    pawl_work_close(new_store(f));
+    pawl_work_close(new_store(f), 0, NULL);
     pg_admin(f, "DELETE FROM pawl.schema_version WHERE component = 'work'");
     assert_status(
         pawl_work_open(pg_server_url(f->server), NULL, &work, &f->err), PAWL_CORRUPT, &f->err);

@@ -56,7 +56,7 @@ static pawl_claim claim_by(const char *holder)
 /* What the store leases: items "1", "2", ... of task T. */
 static pawl_claimed *lease(struct fixture *f, size_t count)
 {
-    pawl_item items[MAX + 10] = { 0 };
+    pawl_item items[MAX + 10] = { { .size = sizeof(pawl_item) } };
     char ids[MAX + 10][16];
     pawl_claimed *claimed = NULL;
 

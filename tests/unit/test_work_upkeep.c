@@ -37,21 +37,21 @@ static pawl_work *open_with_stale(struct care_fixture *f, uint32_t stale_ms, con
 static void test_a_lease_is_stale_by_the_options(void **state)
 {
     struct care_fixture *f = *state;
-    pawl_work_stats stats = { .stale_leases = 42 };
+    pawl_work_stats stats = { .size = sizeof(pawl_work_stats), .stale_leases = 42 };
     int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + 60 * NS_PER_S;
     pawl_work *work = open_with_stale(f, 3600000, "a");
 
     assert_ok(pawl_work_get_stats(work, &stats, &f->err), &f->err);
     assert_int_equal(stats.active_leases, 1);
     assert_int_equal(stats.stale_leases, 0);
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
     work = open_with_stale(f, 1, "b");
     do { /* a millisecond passes */
         assert_ok(pawl_work_get_stats(work, &stats, &f->err), &f->err);
         assert_true(pawl__monotonic_ns(pawl__clock_real()) < deadline_ns);
     } while (stats.stale_leases < stats.active_leases);
     assert_true(stats.stale_leases > 0);
-    pawl_work_close(work);
+    pawl_work_close(work, 0, NULL);
 }
 
 static void test_no_time_at_all_is_refused_by_its_name(void **state)
@@ -186,6 +186,7 @@ static bool has_fired(struct care_fixture *f, const char *schedule_id, int64_t s
 static void put_schedule(struct care_fixture *f, const char *id, const char *cron)
 {
     const pawl_schedule schedule = {
+        .size = sizeof(pawl_schedule),
         .schedule_id = pawl_view_of(id),
         .cron = pawl_view_of(cron),
         .task_id = pawl_view_of("t"),
@@ -255,7 +256,7 @@ static pawl_status look_between(struct work_backend *base,
                                 pawl_error *reterr)
 {
     struct care_fixture *f = between.f;
-    pawl_work_stats stats;
+    pawl_work_stats stats = PAWL_WORK_STATS_INIT;
     char id[20];
 
     /* What the batches so far have removed is gone for everybody; what the worker did is there. */
@@ -274,7 +275,7 @@ static void test_workers_get_through_between_the_batches_of_a_retention(void **s
     struct care_fixture worker = *f;
     struct work_maintenance_ops care = *f->work->backend->maintenance;
     pawl_retention rules = PAWL_RETENTION_INIT;
-    pawl_retention_report report;
+    pawl_retention_report report = PAWL_RETENTION_REPORT_INIT;
     char id[20];
 
     care_task(f, "t");
@@ -299,7 +300,7 @@ static void test_workers_get_through_between_the_batches_of_a_retention(void **s
     assert_int_equal(between.looks, LOOKS);
     assert_int_equal(report.items, OLD_ITEMS);
     assert_int_equal(report.history, OLD_ITEMS * HISTORY_OF_ONE);
-    pawl_work_close(second);
+    pawl_work_close(second, 0, NULL);
 }
 
 /* Between any two transactions of a retention: another handle gets its turn, and sees that what was
@@ -320,7 +321,7 @@ static pawl_status work_a_turn(pawl_work *work, pawl_error *reterr)
 {
     pawl_claim claim = PAWL_CLAIM_INIT;
     pawl_claimed *claimed = NULL;
-    pawl_work_stats stats;
+    pawl_work_stats stats = PAWL_WORK_STATS_INIT;
     pawl_status status = pawl_work_get_stats(work, &stats, reterr);
 
     if (status == PAWL_OK
@@ -334,7 +335,9 @@ static pawl_status work_a_turn(pawl_work *work, pawl_error *reterr)
         status = pawl_work_claim(work, &claim, &claimed, reterr);
     }
     if (status == PAWL_OK) {
-        pawl_lease lease = { claimed->items[0].work_item_id, claimed->items[0].token };
+        pawl_lease lease = { sizeof(pawl_lease),
+                             claimed->items[0].work_item_id,
+                             claimed->items[0].token };
         status = pawl_work_complete(work, &lease, pawl_view_of(NULL), reterr);
     }
     pawl_claimed_free(claimed);
@@ -447,14 +450,14 @@ static void retain_with_turns(struct care_fixture *f, pawl_retention_report *ret
     rules.batch = BATCH;
     pawl_status status = pawl_work_retention(f->work, &rules, ret_report, &f->err);
     *backend = turns.real;
-    pawl_work_close(turns.worker);
+    pawl_work_close(turns.worker, 0, NULL);
     assert_ok(status, &f->err);
 }
 
 static void test_everything_that_retention_removes_goes_in_small_transactions(void **state)
 {
     struct care_fixture *f = *state;
-    pawl_retention_report report;
+    pawl_retention_report report = PAWL_RETENTION_REPORT_INIT;
 
     fill_with_old_rows(f);
     retain_with_turns(f, &report);

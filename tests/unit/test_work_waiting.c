@@ -46,7 +46,7 @@ static void on_done(void *context, pawl_claimed *claimed, const pawl_error *outc
     }
     if (claimed != NULL) {
         const pawl_item *item = &claimed->items[0];
-        pawl_lease lease = { item->work_item_id, item->token };
+        pawl_lease lease = { sizeof(pawl_lease), item->work_item_id, item->token };
 
         waiting->waited = claimed->waited;
         waiting->token = item->token;
@@ -192,7 +192,7 @@ static void test_a_thousand_wait_without_a_thread_each(void **state)
     assert_int_equal(thread_count(), threads);
     assert_true(calls_so_far(f) - calls < 100); /* they did not all ask */
 
-    pawl_work_close(f->work);
+    pawl_work_close(f->work, 0, NULL);
     f->work = NULL;
     assert_int_equal(answered_of(crowd), MANY);
     for (size_t i = 0; i < MANY; i++) {

@@ -25,6 +25,7 @@ static void write_all(void *context)
 {
     struct writer *writer = context;
     pawl_checkpoint checkpoint = {
+        .size = sizeof(pawl_checkpoint),
         .task_id = pawl_view_of("t"),
         .type = PAWL_CHECKPOINT_TOOL_EXECUTED,
         .snapshot_data = pawl_view_of("{}"),
@@ -32,7 +33,7 @@ static void write_all(void *context)
 
     for (int i = 0; i < EACH && writer->status == PAWL_OK; i++) {
         writer->status = pawl_checkpoint_add(
-            writer->work, &checkpoint, NULL, &writer->numbers[i], NULL, &writer->error);
+            writer->work, &checkpoint, NULL, &writer->numbers[i], NULL, 0, &writer->error);
     }
 }
 
@@ -68,7 +69,7 @@ static void test_twenty_writers_get_every_number_once(void **state)
         assert_ok(writers[i].status, &writers[i].error);
         note_numbers(&writers[i], seen, (int64_t)WRITERS * EACH);
     }
-    pawl_work_close(second);
+    pawl_work_close(second, 0, NULL);
     free(writers);
 }
 
@@ -88,7 +89,7 @@ static int run_child(char **argv)
     if (writer.status != PAWL_OK) {
         child_say("add: %s", writer.error.message);
     }
-    pawl_work_close(writer.work);
+    pawl_work_close(writer.work, 0, NULL);
     return 0;
 }
 
@@ -179,7 +180,7 @@ static void test_of_many_callers_one_gets_new(void **state)
     }
     assert_int_equal(answers[PAWL_IDEM_NEW], RACES);
     assert_int_equal(answers[PAWL_IDEM_IN_FLIGHT] + answers[PAWL_IDEM_DONE], (RACERS - 1) * RACES);
-    pawl_work_close(second);
+    pawl_work_close(second, 0, NULL);
     free(racers);
 }
 
@@ -206,6 +207,7 @@ static void test_a_slot_fires_once_however_many_fire(void **state)
     struct firer firers[8] = { { .work = NULL } };
     pawl_work *second = care_fixture_second(f);
     pawl_schedule schedule = {
+        .size = sizeof(pawl_schedule),
         .schedule_id = pawl_view_of("s"),
         .cron = pawl_view_of("@hourly"),
         .work_type = pawl_view_of("type"),
@@ -228,7 +230,7 @@ static void test_a_slot_fires_once_however_many_fire(void **state)
         fired += firers[i].fired;
     }
     assert_true(!travelled || fired == 1);
-    pawl_work_close(second);
+    pawl_work_close(second, 0, NULL);
 }
 
 int main(int argc, char **argv)

@@ -79,7 +79,7 @@ pawl_status pawl_app_get_status(pawl_app *app,
     NEED(app, ret_status, reterr);
     TRY(pawl__app_check_partition(app, partition, reterr));
     TRY(pawl__app_refuse_reader(app, reterr));
-    pawl_sequencer_get_status(app->partitions[partition].sequencer, ret_status);
+    TRY(pawl_sequencer_get_status(app->partitions[partition].sequencer, ret_status, reterr));
     return PAWL_OK;
 }
 
@@ -311,13 +311,13 @@ static pawl_status check_outside(const pawl_app *app, pawl_error *reterr)
     return pawl__calls_check_outside(app, name, reterr);
 }
 
-pawl_status pawl_app_close_within(pawl_app *app, uint32_t timeout_ms, pawl_error *reterr)
+pawl_status pawl_app_close(pawl_app *app, uint32_t timeout_ms, pawl_error *reterr)
 {
     if (app == NULL) {
         return PAWL_OK;
     }
     TRY(check_outside(app, reterr));
-    int64_t all_ns = timeout_ms * NS_PER_MS;
+    int64_t all_ns = (timeout_ms == 0 ? app->options.close_ms_max : timeout_ms) * NS_PER_MS;
     int64_t deadline_ns = pawl__monotonic_ns(app->wait_clock) + all_ns;
     bool interrupts = app->store != NULL && app->store->ops->interrupt != NULL;
     const struct pawl__closing closing = { .stop = stop,
@@ -346,12 +346,10 @@ pawl_status pawl_app_close_within(pawl_app *app, uint32_t timeout_ms, pawl_error
     return PAWL_OK;
 }
 
-void pawl_app_close(pawl_app *app)
+static void close_p(pawl_app **app)
 {
-    (void)!pawl_app_close_within(app, app == NULL ? 0 : app->options.close_ms_max, NULL);
+    (void)!pawl_app_close(*app, 0, NULL);
 }
-
-DEFINE_AUTO(pawl_app *, pawl_app_close)
 
 static pawl_status check_options(const pawl_app_options *options, bool given, pawl_error *reterr)
 {
@@ -394,7 +392,7 @@ pawl_status pawl__app_open_at(const char *location,
                               pawl_app **ret_app,
                               pawl_error *reterr)
 {
-    AUTO(pawl_app_close_p) pawl_app *app = calloc(1, sizeof(*app));
+    AUTO(close_p) pawl_app *app = calloc(1, sizeof(*app));
     bool given = descriptor != NULL;
     bool found = false;
 

@@ -186,7 +186,7 @@ PAWL_MUST_USE pawl__backend_open pawl__app_store_make;
 
 /* Calls `visitor` with the name of every application in the database, in order. */
 PAWL_MUST_USE pawl_status pawl__app_postgres_list(const char *url,
-                                                  pawl_app_name_visitor visitor,
+                                                  pawl_app_name_visit visit,
                                                   void *context,
                                                   pawl_error *reterr);
 

@@ -122,7 +122,8 @@ static pawl_status make_records(struct build *build, pawl_error *reterr)
     pawl_app_record *record = build->records;
     for (size_t i = 0; i < request->create_count; i++, record++) {
         const struct app_new *create = &request->creates[i];
-        *record = (pawl_app_record){ .record_class = create->record_class,
+        *record = (pawl_app_record){ .size = sizeof(pawl_app_record),
+                                     .record_class = create->record_class,
                                      .raw_id = create->raw_id,
                                      .id = build->ids[i],
                                      .table = create->table };
@@ -196,7 +197,8 @@ pawl_status pawl__app_build_event(struct app_partition *partition,
     struct build build = {
         .partition = partition,
         .item = item,
-        .event = { .workspace = request->workspace,
+        .event = { .size = sizeof(pawl_app_event),
+                   .workspace = request->workspace,
                    .plog_offset = offset,
                    .kind = request->kind->id,
                    .key = request->key },

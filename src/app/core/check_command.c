@@ -114,7 +114,7 @@ static pawl_status answer_duplicate(struct app_partition *partition,
     struct app_key key = pawl__app_key_plog(partition->seq.app, partition->seq.partition, offset);
     struct app_entry entry = { .family = APP_PLOG, .key = pawl__app_key_view(&key) };
     struct app_value value = { .found = false };
-    pawl_app_event event = { .workspace = 0 };
+    pawl_app_event event = { .size = sizeof(pawl_app_event), .workspace = 0 };
     size_t ids = 0;
     size_t numbers = 0;
 

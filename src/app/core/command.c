@@ -8,6 +8,7 @@
 #include "app/definition/template.h"
 #include "base/core/argument.h"
 #include "base/core/error.h"
+#include "base/core/sized.h"
 #include "base/json/json.h"
 
 /* Canonical numbers and escapes may be longer than the given ones. */
@@ -26,10 +27,9 @@ static pawl_status fail_nomem(pawl_error *reterr)
 
 /* --- the whole --- */
 
-static pawl_status check_sizes(const pawl_app_command *command, pawl_error *reterr)
+static pawl_status check_counts(const pawl_app_command *command, pawl_error *reterr)
 {
     size_t records = command->create_count + command->update_count;
-    size_t bytes = 0;
 
     if (command->create_count > PAWL_APP_RECORDS_MAX || records > PAWL_APP_RECORDS_MAX) {
         return pawl__fail(
@@ -37,6 +37,13 @@ static pawl_status check_sizes(const pawl_app_command *command, pawl_error *rete
     }
     NEED_ARRAY(command->creates, command->create_count, reterr);
     NEED_ARRAY(command->updates, command->update_count, reterr);
+    return PAWL_OK;
+}
+
+static pawl_status check_sizes(const pawl_app_command *command, pawl_error *reterr)
+{
+    size_t bytes = 0;
+
     for (size_t i = 0; i < command->create_count; i++) {
         const pawl_app_create *create = &command->creates[i];
         NEED_VIEW(create->table, reterr);
@@ -332,13 +339,48 @@ static pawl_status hash_command(const pawl_app_command *command,
     return pawl__sha256(pawl__buf_view(&buf), &request->hash, reterr);
 }
 
+/* The command of a caller of an older version becomes one of this. */
+static pawl_status take_command(const pawl_app_command *given,
+                                pawl_app_command *command,
+                                struct app_request *request,
+                                pawl_error *reterr)
+{
+    static const pawl_app_create create = PAWL_APP_CREATE_INIT;
+    static const pawl_app_update update = PAWL_APP_UPDATE_INIT;
+
+    TRY(pawl__take_sized("command", given, command, sizeof(*command), reterr));
+    TRY(check_counts(command, reterr));
+    const void *creates = command->creates;
+    const void *updates = command->updates;
+    TRY(pawl__widen_sized("creates",
+                          &creates,
+                          command->create_count,
+                          &create,
+                          sizeof(create),
+                          &request->arena,
+                          reterr));
+    TRY(pawl__widen_sized("updates",
+                          &updates,
+                          command->update_count,
+                          &update,
+                          sizeof(update),
+                          &request->arena,
+                          reterr));
+    command->creates = creates;
+    command->updates = updates;
+    return PAWL_OK;
+}
+
 pawl_status pawl__app_request_make(const pawl_app_descriptor *descriptor,
                                    const pawl_app_command *command,
                                    struct app_request *request,
                                    pawl_error *reterr)
 {
+    pawl_app_command whole = PAWL_APP_COMMAND_INIT;
     struct app_names names;
 
+    TRY(take_command(command, &whole, request, reterr));
+    command = &whole;
     TRY(copy_head(descriptor, command, request, reterr));
     TRY(copy_raw_ids(command, request, &names, reterr));
     TRY(check_singletons(command, request, reterr));

@@ -140,6 +140,7 @@ static bool decode_record(pawl_view *in, pawl_app_record *ret_record)
         || !pawl__view_take(in, len, &ret_record->data)) {
         return false;
     }
+    ret_record->size = sizeof(*ret_record);
     ret_record->record_class = (pawl_app_class) class;
     ret_record->update = update == 1;
     ret_record->raw_id = raw_id;
@@ -219,7 +220,7 @@ pawl_status pawl__app_event_decode(pawl_view bytes,
                                    pawl_app_event *ret_event,
                                    pawl_error *reterr)
 {
-    pawl_app_event event = { .workspace = 0 };
+    pawl_app_event event = { .size = sizeof(pawl_app_event), .workspace = 0 };
 
     TRY(open_bytes(&bytes, "the event", reterr));
     if (!decode_head(&bytes, &event)) {
@@ -235,7 +236,7 @@ pawl_status pawl__app_record_decode(pawl_view bytes,
                                     pawl_app_record *ret_record,
                                     pawl_error *reterr)
 {
-    pawl_app_record record = { .id = 0 };
+    pawl_app_record record = { .size = sizeof(pawl_app_record), .id = 0 };
     uint8_t class = 0;
 
     TRY(open_bytes(&bytes, "the record", reterr));

@@ -217,7 +217,7 @@ pawl_status pawl__app_format_upgrade(struct pawl_app *app, pawl_error *reterr)
 /* Numbers of a log that lost its end would be given out again. */
 static pawl_status check_logs(struct pawl_app *app, pawl_error *reterr)
 {
-    pawl_app_report report;
+    pawl_app_report report = PAWL_APP_REPORT_INIT;
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status = pawl_app_verify(app, 0, NULL, NULL, &report, &error);
 

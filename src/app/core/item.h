@@ -15,7 +15,7 @@ struct app_item {
     size_t entry_at;          /* of the attempt: the place of its first entry in the batch */
     pawl_app_record *targets; /* what the updates found; of the attempt */
     const pawl_app *app;      /* of one that nobody waits for, and so the next two */
-    pawl_app_answer answer;
+    pawl_app_exec_done done;
     void *context;
 };
 

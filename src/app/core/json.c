@@ -112,7 +112,7 @@ static pawl_status read_create(struct pawl__json_node node,
     pawl_app_create *create = element;
     struct pawl__json_node object;
 
-    *create = (pawl_app_create){ .raw_id = 0 };
+    *create = (pawl_app_create){ .size = sizeof(pawl_app_create), .raw_id = 0 };
     TRY(pawl__json_object(node, &object, reterr));
     TRY(pawl__json_only(&object, names, COUNT_OF(names), reterr));
     TRY(read_class(&object, &create->record_class, reterr));
@@ -135,6 +135,7 @@ static pawl_status read_update(struct pawl__json_node node,
     TRY(pawl__json_object(node, &object, reterr));
     TRY(pawl__json_only(&object, names, COUNT_OF(names), reterr));
     TRY(pawl__json_int(pawl__json_key(&object, "id"), 0, INT64_MAX, &id, reterr));
+    update->size = sizeof(*update);
     update->id = (uint64_t)id;
     return read_data(&object, arena, &update->data, reterr);
 }
@@ -226,7 +227,7 @@ static void add_text(struct pawl__buf *buf, pawl_view text)
 /* An application's own sequences have names, the others are known by these. */
 const char *pawl_app_sequence_name(const pawl_app *app, uint16_t sequence)
 {
-    const pawl_app_descriptor none = { .kind_count = 0 };
+    static const pawl_app_descriptor none = PAWL_APP_DESCRIPTOR_INIT;
 
     return pawl__app_sequence_name(app == NULL ? &none : &app->definition.descriptor, sequence);
 }
@@ -319,7 +320,7 @@ pawl_status pawl_app_exec_json(pawl_app *app,
     NEED(ret_json, ret_len, reterr);
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     json_auto_t *json = NULL;
-    pawl_app_command command = { .workspace = 0 };
+    pawl_app_command command = { .size = sizeof(pawl_app_command), .workspace = 0 };
     AUTO(pawl_app_response_free_p) pawl_app_response *response = NULL;
 
     TRY(parse_command(text, workspace, &arena, &json, &command, reterr));
@@ -341,37 +342,25 @@ static pawl_status set_key(pawl_app_command *command, pawl_view key, pawl_error 
     return PAWL_OK;
 }
 
-pawl_status pawl_app_submit_json(pawl_app *app,
-                                 uint64_t workspace,
-                                 pawl_view text,
-                                 pawl_app_answer answer,
-                                 void *context,
-                                 pawl_error *reterr)
-{
-    const pawl_view none = { NULL, 0 };
-
-    return pawl_app_submit_json_with_key(app, workspace, none, text, answer, context, reterr);
-}
-
-pawl_status pawl_app_submit_json_with_key(pawl_app *app,
-                                          uint64_t workspace,
-                                          pawl_view key,
-                                          pawl_view text,
-                                          pawl_app_answer answer,
-                                          void *context,
-                                          pawl_error *reterr)
+pawl_status pawl_app_exec_json_async(pawl_app *app,
+                                     uint64_t workspace,
+                                     pawl_view key,
+                                     pawl_view text,
+                                     pawl_app_exec_done done,
+                                     void *context,
+                                     pawl_error *reterr)
 {
     NEED(app, reterr);
     NEED_VIEW(key, reterr);
     TRY(pawl__check_view(text, "command", reterr)); /* by the name that the header gives it */
-    NEED(answer, reterr);
+    NEED(done, reterr);
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     json_auto_t *json = NULL;
-    pawl_app_command command = { .workspace = 0 };
+    pawl_app_command command = { .size = sizeof(pawl_app_command), .workspace = 0 };
 
     TRY(parse_command(text, workspace, &arena, &json, &command, reterr));
     TRY(set_key(&command, key, reterr));
-    return pawl_app_submit(app, &command, answer, context, reterr);
+    return pawl_app_exec_async(app, &command, done, context, reterr);
 }
 
 pawl_status pawl_app_response_to_json(const pawl_app *app,

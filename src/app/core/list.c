@@ -38,12 +38,13 @@ static pawl_status is_directory(const char *place,
 }
 
 static pawl_status list_directory(const char *place,
-                                  pawl_app_name_visitor visitor,
+                                  pawl_app_name_visit visit,
                                   void *context,
                                   pawl_error *reterr)
 {
     struct dirent **entries = NULL;
     pawl_status status = PAWL_OK;
+    bool wanted = true;
     int count = scandir(place, &entries, may_be_name, alphasort);
 
     if (count < 0) {
@@ -53,13 +54,10 @@ static pawl_status list_directory(const char *place,
     for (int i = 0; i < count; i++) {
         bool is = false;
 
-        if (status == PAWL_OK) {
+        if (status == PAWL_OK && wanted) {
             status = is_directory(place, entries[i]->d_name, &is, reterr);
         }
-        if (status == PAWL_OK && is) {
-            status = pawl__fail_settled(
-                reterr, visitor(context, entries[i]->d_name, reterr), "the visitor");
-        }
+        wanted = wanted && (!is || visit(context, entries[i]->d_name));
         free(entries[i]);
     }
     free(entries);
@@ -67,14 +65,14 @@ static pawl_status list_directory(const char *place,
 }
 
 pawl_status pawl_app_list(const char *place,
-                          pawl_app_name_visitor visitor,
+                          pawl_app_name_visit visit,
                           void *context,
                           pawl_error *reterr)
 {
-    NEED(place, visitor, reterr);
+    NEED(place, visit, reterr);
     return pawl__location_is_postgres(place)
-               ? pawl__app_postgres_list(place, visitor, context, reterr)
-               : list_directory(place, visitor, context, reterr);
+               ? pawl__app_postgres_list(place, visit, context, reterr)
+               : list_directory(place, visit, context, reterr);
 }
 
 pawl_status pawl_app_locate(const char *place,

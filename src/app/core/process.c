@@ -280,7 +280,8 @@ static pawl_status make_response(struct app_item *item, uint16_t partition, pawl
     item->response = (pawl_app_response *)(void *)block;
     item->ids = (pawl_app_id *)(void *)&block[ids_at];
     item->numbers = (pawl_app_number *)(void *)&block[numbers_at];
-    *item->response = (pawl_app_response){ .partition = partition,
+    *item->response = (pawl_app_response){ .size = sizeof(pawl_app_response),
+                                           .partition = partition,
                                            .ids = item->ids,
                                            .id_count = ids,
                                            .numbers = item->numbers,
@@ -332,7 +333,7 @@ pawl_status pawl_app_exec(pawl_app *app,
         return pawl__fail_detail(reterr,
                                  PAWL_INVALID,
                                  PAWL_DETAIL_WRONG_THREAD,
-                                 "an answer cannot wait for a command; use pawl_app_submit");
+                                 "an answer cannot wait for a command; use pawl_app_exec_async");
     }
     TRY(make_item(partition, command, &item, reterr));
     struct pawl__commit_item *mine = &item->item;
@@ -359,26 +360,26 @@ static void answer_item(struct pawl__commit_item *commit_item)
         pawl__inside_enter(&app, item->app);
         AUTO(pawl__inside_leave) struct pawl__inside answer;
         pawl__inside_enter(&answer, &item->app->answering);
-        item->answer(item->context, done ? STEAL(item->response) : NULL, &item->item.outcome);
+        item->done(item->context, done ? STEAL(item->response) : NULL, &item->item.outcome);
     }
     free_item(commit_item);
 }
 
-pawl_status pawl_app_submit(pawl_app *app,
-                            const pawl_app_command *command,
-                            pawl_app_answer answer,
-                            void *context,
-                            pawl_error *reterr)
+pawl_status pawl_app_exec_async(pawl_app *app,
+                                const pawl_app_command *command,
+                                pawl_app_exec_done done,
+                                void *context,
+                                pawl_error *reterr)
 {
     NEED(app, reterr);
     NEED(command, reterr);
-    NEED(answer, reterr);
+    NEED(done, reterr);
     struct app_partition *partition = pawl__app_partition(app, command->workspace);
     AUTO(free_item_p) struct app_item *item = NULL;
 
     TRY(make_item(partition, command, &item, reterr));
     item->app = app;
-    item->answer = answer;
+    item->done = done;
     item->context = context;
     item->item.done = answer_item;
     TRY(pawl__commit_submit_async(partition->commit, &item->item, reterr));

@@ -8,15 +8,30 @@
 #include "base/thread/inside.h"
 
 /* What is read, and whose code gets it. A visitor runs inside of the application, which cannot be closed
- * meanwhile, and what it returns counts. */
+ * meanwhile. */
 struct reading {
     const pawl_app *app;
     uint64_t workspace;
-    pawl_app_record_visitor record_visitor;
-    pawl_app_event_visitor event_visitor;
+    pawl_app_record_visit record_visit;
+    pawl_app_event_visit event_visit;
     void *context;
+    bool enough; /* the visitor said so */
+    pawl_error error;
     struct pawl__arena arena; /* of an event */
 };
+
+/* Ends a walk when the visitor has seen enough. */
+static pawl_status go_on(struct reading *reading, bool wanted)
+{
+    reading->enough = !wanted;
+    return wanted ? PAWL_OK : PAWL_CANCELLED;
+}
+
+static pawl_status conclude(const struct reading *reading, pawl_status status, pawl_error *reterr)
+{
+    return status == PAWL_OK || reading->enough ? PAWL_OK
+                                                : pawl__fail_with(reterr, status, &reading->error);
+}
 
 /* Calls `visit` with the entries of the workspace whose number is `from` or more. */
 static pawl_status walk(struct reading *reading,
@@ -69,7 +84,7 @@ static pawl_status decode_record(pawl_view bytes,
                             pawl__app_class_name(ret_record->record_class));
 }
 
-static pawl_status visit_record(const struct reading *reading,
+static pawl_status visit_record(struct reading *reading,
                                 pawl_view bytes,
                                 uint64_t id,
                                 pawl_error *reterr)
@@ -82,8 +97,7 @@ static pawl_status visit_record(const struct reading *reading,
         return pawl__fail_context(
             reterr, status, "record %" PRIu64 " of workspace %" PRIu64, id, reading->workspace);
     }
-    return pawl__fail_settled(
-        reterr, reading->record_visitor(reading->context, &record, reterr), "the visitor");
+    return go_on(reading, reading->record_visit(reading->context, &record));
 }
 
 static pawl_status visit_record_entry(void *context,
@@ -99,14 +113,18 @@ static pawl_status visit_record_entry(void *context,
 pawl_status pawl_app_read_record(pawl_app *app,
                                  uint64_t workspace,
                                  uint64_t id,
-                                 pawl_app_record_visitor visitor,
+                                 pawl_app_record_visit visit,
                                  void *context,
                                  pawl_error *reterr)
 {
-    NEED(app, visitor, reterr);
+    NEED(app, visit, reterr);
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
-    const struct reading reading = {
-        .app = app, .workspace = workspace, .record_visitor = visitor, .context = context
+    struct reading reading = {
+        .app = app,
+        .workspace = workspace,
+        .record_visit = visit,
+        .context = context,
+        .error = PAWL_ERROR_INIT,
     };
     struct app_key key = pawl__app_key_record(app->definition.descriptor.id, workspace, id);
     struct app_value value;
@@ -114,39 +132,50 @@ pawl_status pawl_app_read_record(pawl_app *app,
     TRY(pawl__app_check_id(id, reterr));
     TRY(pawl__app_store_get(
         app->store, APP_RECORDS, pawl__app_key_view(&key), &arena, &value, reterr));
-    return value.found ? visit_record(&reading, value.bytes, id, reterr)
-                       : pawl__fail(reterr,
-                                    PAWL_NOT_FOUND,
-                                    "record %" PRIu64 " is not in workspace %" PRIu64,
-                                    id,
-                                    workspace);
+    return value.found
+               ? conclude(&reading, visit_record(&reading, value.bytes, id, &reading.error), reterr)
+               : pawl__fail(reterr,
+                            PAWL_NOT_FOUND,
+                            "record %" PRIu64 " is not in workspace %" PRIu64,
+                            id,
+                            workspace);
 }
 
 pawl_status pawl_app_read_c_records(pawl_app *app,
                                     uint64_t workspace,
                                     uint64_t from,
                                     uint64_t limit,
-                                    pawl_app_record_visitor visitor,
+                                    pawl_app_record_visit visit,
                                     void *context,
                                     pawl_error *reterr)
 {
-    NEED(app, visitor, reterr);
+    NEED(app, visit, reterr);
     struct reading reading = {
-        .app = app, .workspace = workspace, .record_visitor = visitor, .context = context
+        .app = app,
+        .workspace = workspace,
+        .record_visit = visit,
+        .context = context,
+        .error = PAWL_ERROR_INIT,
     };
 
-    return walk(
-        &reading, APP_RECORDS, MAX(from, PAWL_APP_C_ID_MIN), limit, visit_record_entry, reterr);
+    pawl_status status = walk(&reading,
+                              APP_RECORDS,
+                              MAX(from, PAWL_APP_C_ID_MIN),
+                              limit,
+                              visit_record_entry,
+                              &reading.error);
+    return conclude(&reading, status, reterr);
 }
 
 /* --- logs --- */
 
 static pawl_status visit_event(void *context, const pawl_app_event *event, pawl_error *reterr)
 {
-    const struct reading *reading = context;
+    struct reading *reading = context;
     INSIDE(reading->app);
-    return pawl__fail_settled(
-        reterr, reading->event_visitor(reading->context, event, reterr), "the visitor");
+
+    (void)reterr;
+    return go_on(reading, reading->event_visit(reading->context, event));
 }
 
 static pawl_status decode_wlog_entry(struct reading *reading,
@@ -195,32 +224,39 @@ pawl_status pawl_app_read_wlog(pawl_app *app,
                                uint64_t workspace,
                                uint64_t from,
                                uint64_t limit,
-                               pawl_app_event_visitor visitor,
+                               pawl_app_event_visit visit,
                                void *context,
                                pawl_error *reterr)
 {
-    NEED(app, visitor, reterr);
+    NEED(app, visit, reterr);
     struct reading reading = {
-        .app = app, .workspace = workspace, .event_visitor = visitor, .context = context
+        .app = app,
+        .workspace = workspace,
+        .event_visit = visit,
+        .context = context,
+        .error = PAWL_ERROR_INIT,
     };
-    pawl_status status = walk(&reading, APP_WLOG, from, limit, visit_wlog_entry, reterr);
+    pawl_status status = walk(&reading, APP_WLOG, from, limit, visit_wlog_entry, &reading.error);
 
     pawl__arena_done(&reading.arena);
-    return status;
+    return conclude(&reading, status, reterr);
 }
 
 pawl_status pawl_app_read_plog(pawl_app *app,
                                uint16_t partition,
                                uint64_t from,
                                uint64_t limit,
-                               pawl_app_event_visitor visitor,
+                               pawl_app_event_visit visit,
                                void *context,
                                pawl_error *reterr)
 {
-    NEED(app, visitor, reterr);
-    struct reading reading = { .app = app, .event_visitor = visitor, .context = context };
+    NEED(app, visit, reterr);
+    struct reading reading = {
+        .app = app, .event_visit = visit, .context = context, .error = PAWL_ERROR_INIT
+    };
 
     TRY(pawl__app_check_partition(app, partition, reterr));
-    return pawl__app_seq_walk(
-        &app->partitions[partition].seq, from, limit, visit_event, &reading, reterr);
+    pawl_status status = pawl__app_seq_walk(
+        &app->partitions[partition].seq, from, limit, visit_event, &reading, &reading.error);
+    return conclude(&reading, status, reterr);
 }

@@ -307,7 +307,7 @@ static pawl_status batch_event(void *context, const pawl_app_event *event, pawl_
 static pawl_status check_end(const struct app_seq *seq, uint64_t offset, pawl_error *reterr)
 {
     AUTO(pawl__app_page_done) struct app_page page = { .count = 0 };
-    pawl_app_event last = { .plog_offset = 0 };
+    pawl_app_event last = { .size = sizeof(pawl_app_event), .plog_offset = 0 };
     bool found = false;
 
     TRY(offset <= 1 ? PAWL_OK : pawl__app_seq_last(seq, &page, &found, &last, reterr));
@@ -340,6 +340,7 @@ static pawl_status actualize(void *context,
 pawl_seq_storage pawl__app_seq_storage(struct app_seq *seq)
 {
     return (pawl_seq_storage){
+        .size = sizeof(pawl_seq_storage),
         .context = seq,
         .read_numbers = read_numbers,
         .read_next_offset = read_next_offset,

@@ -6,12 +6,13 @@
 
 #include "base/core/argument.h"
 #include "base/core/error.h"
+#include "base/core/sized.h"
 
 /* Of every kind. */
-static const pawl_app_sequence common[] = {
-    { "wlog_offset", PAWL_APP_SEQ_WLOG_OFFSET, 1 },
-    { "c_record", PAWL_APP_SEQ_C_RECORD, PAWL_APP_C_ID_MIN },
-    { "ow_record", PAWL_APP_SEQ_OW_RECORD, PAWL_APP_OW_ID_MIN },
+static const pawl_app_sequence common[APP_COMMON_SEQUENCES] = {
+    { sizeof(pawl_app_sequence), "wlog_offset", PAWL_APP_SEQ_WLOG_OFFSET, 1 },
+    { sizeof(pawl_app_sequence), "c_record", PAWL_APP_SEQ_C_RECORD, PAWL_APP_C_ID_MIN },
+    { sizeof(pawl_app_sequence), "ow_record", PAWL_APP_SEQ_OW_RECORD, PAWL_APP_OW_ID_MIN },
 };
 
 void pawl__app_definition_done(struct app_definition *definition)
@@ -56,6 +57,11 @@ pawl_status pawl_app_check_name(const char *name, pawl_error *reterr)
                           name);
     }
     return PAWL_OK;
+}
+
+const pawl_app_sequence *pawl__app_common_sequences(void)
+{
+    return common;
 }
 
 const char *pawl__app_common_sequence(uint16_t sequence)
@@ -271,15 +277,48 @@ static bool copy_kind(struct pawl__arena *arena, pawl_app_kind *kind)
     return copied;
 }
 
+/* The descriptor of a caller of an older version becomes one of this; what it points to is in the arena. */
+static pawl_status take_descriptor(const pawl_app_descriptor *given,
+                                   pawl_app_descriptor *descriptor,
+                                   struct pawl__arena *arena,
+                                   pawl_error *reterr)
+{
+    static const pawl_app_kind kind = PAWL_APP_KIND_INIT;
+    static const pawl_app_sequence sequence = PAWL_APP_SEQUENCE_INIT;
+
+    TRY(pawl__take_sized("descriptor", given, descriptor, sizeof(*descriptor), reterr));
+    size_t count = descriptor->kind_count;
+    if (descriptor->kinds == NULL || count > PAWL_APP_KINDS_MAX) {
+        return PAWL_OK; /* which is refused */
+    }
+    pawl_app_kind *kinds = pawl__arena_take(arena, (count + 1) * sizeof(*kinds));
+    TRY(pawl__check_memory(kinds, "a descriptor", reterr));
+    TRY(pawl__take_sized_array(
+        "kinds", descriptor->kinds, count, &kind, kinds, sizeof(*kinds), reterr));
+    for (size_t i = 0; i < count; i++) {
+        const void *sequences = kinds[i].sequences;
+        if (sequences != NULL && kinds[i].sequence_count <= PAWL_APP_SEQUENCES_MAX) {
+            TRY(pawl__widen_sized("sequences",
+                                  &sequences,
+                                  kinds[i].sequence_count,
+                                  &sequence,
+                                  sizeof(sequence),
+                                  arena,
+                                  reterr));
+        }
+        kinds[i].sequences = sequences;
+    }
+    descriptor->kinds = kinds;
+    return PAWL_OK;
+}
+
 pawl_status pawl__app_definition_copy(const pawl_app_descriptor *descriptor,
                                       struct app_definition *definition,
                                       pawl_error *reterr)
 {
-    if (descriptor->size != sizeof(*descriptor)) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "descriptor: begin with PAWL_APP_DESCRIPTOR_INIT of this version");
-    }
+    pawl_app_descriptor whole = PAWL_APP_DESCRIPTOR_INIT;
+    TRY(take_descriptor(descriptor, &whole, &definition->arena, reterr));
+    descriptor = &whole;
     TRY(check(descriptor, reterr));
     pawl_app_descriptor *copy = &definition->descriptor;
     *copy = *descriptor;
@@ -357,11 +396,13 @@ pawl_status pawl__app_definition_types(struct app_definition *definition,
     for (size_t i = 0; i < descriptor->kind_count; i++) {
         const pawl_app_kind *kind = &descriptor->kinds[i];
         for (size_t k = 0; k < COUNT_OF(common); k++) {
-            types[count++] = (pawl_seq_type){ kind->id, common[k].id, common[k].initial };
+            types[count++] =
+                (pawl_seq_type){ sizeof(pawl_seq_type), kind->id, common[k].id, common[k].initial };
         }
         for (size_t k = 0; k < kind->sequence_count; k++) {
-            types[count++] =
-                (pawl_seq_type){ kind->id, kind->sequences[k].id, kind->sequences[k].initial };
+            types[count++] = (pawl_seq_type){
+                sizeof(pawl_seq_type), kind->id, kind->sequences[k].id, kind->sequences[k].initial
+            };
         }
     }
     *ret_types = types;

@@ -50,6 +50,10 @@ PAWL_MUST_USE pawl_status pawl__app_read_array(struct pawl__json_node node,
 const pawl_app_kind *pawl__app_find_kind(const pawl_app_descriptor *descriptor, pawl_view name);
 const pawl_app_sequence *pawl__app_find_sequence(const pawl_app_kind *kind, pawl_view name);
 
+/* Those that every kind has. */
+enum { APP_COMMON_SEQUENCES = 3 };
+const pawl_app_sequence *pawl__app_common_sequences(void);
+
 /* The name of a sequence that every kind has; NULL: it is none of them. */
 const char *pawl__app_common_sequence(uint16_t sequence);
 

@@ -89,6 +89,7 @@ static pawl_status read_sequence(struct pawl__json_node node,
     TRY(read_name(&object, &sequence->name, reterr));
     TRY(read_int(&object, "id", UINT16_MAX, &id, reterr));
     TRY(pawl__json_int(pawl__json_optional(&object, "initial"), 0, INT64_MAX, &initial, reterr));
+    sequence->size = sizeof(*sequence);
     sequence->id = (uint16_t)id;
     sequence->initial = (uint64_t)initial;
     return PAWL_OK;
@@ -127,7 +128,7 @@ static pawl_status read_kind(struct pawl__json_node node,
 
     TRY(pawl__json_object(node, &object, reterr));
     TRY(pawl__json_only(&object, names, COUNT_OF(names), reterr));
-    *kind = (pawl_app_kind){ .name = NULL };
+    *kind = (pawl_app_kind){ .size = sizeof(pawl_app_kind), .name = NULL };
     TRY(read_name(&object, &kind->name, reterr));
     TRY(read_int(&object, "id", UINT16_MAX, &id, reterr));
     kind->id = (uint16_t)id;

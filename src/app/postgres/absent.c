@@ -5,12 +5,12 @@
 const struct app_store_ops pawl__app_postgres_ops = { .absent = { "PostgreSQL", "postgres" } };
 
 pawl_status pawl__app_postgres_list(const char *url,
-                                    pawl_app_name_visitor visitor,
+                                    pawl_app_name_visit visit,
                                     void *context,
                                     pawl_error *reterr)
 {
     (void)url;
-    (void)visitor;
+    (void)visit;
     (void)context;
     return pawl__fail_absent(reterr, "PostgreSQL", "postgres");
 }

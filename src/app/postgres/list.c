@@ -27,22 +27,23 @@ static pawl_status has_tables(const char *url,
 }
 
 static pawl_status visit_names(const struct pawl__pg_rows *rows,
-                               pawl_app_name_visitor visitor,
+                               pawl_app_name_visit visit,
                                void *context,
                                pawl_error *reterr)
 {
-    for (size_t i = 0; i < rows->count; i++) {
+    bool wanted = true;
+
+    for (size_t i = 0; i < rows->count && wanted; i++) {
         AUTO(pawl__text_free) char *name = pawl__view_dup(pawl__pg_get_text(rows, i, 1));
 
-        TRY(name == NULL
-                ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a name")
-                : pawl__fail_settled(reterr, visitor(context, name, reterr), "the visitor"));
+        TRY(pawl__check_memory(name, "a name", reterr));
+        wanted = visit(context, name);
     }
     return PAWL_OK;
 }
 
 pawl_status pawl__app_postgres_list(const char *url,
-                                    pawl_app_name_visitor visitor,
+                                    pawl_app_name_visit visit,
                                     void *context,
                                     pawl_error *reterr)
 {
@@ -63,5 +64,5 @@ pawl_status pawl__app_postgres_list(const char *url,
     TRY(pawl__pg_open(location.path, &options, &pg, reterr));
     TRY(pawl__pg_exec(
         pg, 0, PG_ARGS(pawl__pg_text(pawl_view_of("")), pawl__pg_i64(INT64_MAX)), &rows, reterr));
-    return visit_names(&rows, visitor, context, reterr);
+    return visit_names(&rows, visit, context, reterr);
 }

@@ -7,6 +7,7 @@
 #include "base/core/argument.h"
 #include "base/core/error.h"
 #include "base/core/macros.h"
+#include "base/core/sized.h"
 #include "base/thread/inside.h"
 
 enum { LOOK_EVERY = 256 }; /* events */
@@ -16,13 +17,13 @@ struct sequence_check {
     uint64_t workspace;
     uint16_t sequence;
     struct app_gapless gapless;
-    uint64_t stored;         /* the last number as it is stored, which covers the log... */
-    uint64_t covered_before; /* ...before this offset */
-    uint64_t covered_last;   /* the highest number of those events */
-    bool damaged;            /* one of the first two cannot be read: neither is compared */
-    uint64_t next_offset;    /* of the log */
     struct verify_progress progress;
-    pawl_app_finding_visitor visitor;
+    uint64_t stored;              /* the last number as it is stored, which covers the log... */
+    uint64_t covered_before;      /* ...before this offset */
+    uint64_t covered_last;        /* the highest number of those events */
+    bool damaged;                 /* one of the first two cannot be read: neither is compared */
+    uint64_t next_offset;         /* of the log */
+    pawl_app_finding_visit visit; /* NULL: nobody, or it has seen enough */
     void *context;
     pawl_app_certificate certificate;
 };
@@ -42,11 +43,14 @@ static void check_done(struct sequence_check *check)
 
 static void report(struct sequence_check *check, pawl_app_finding finding)
 {
+    finding.size = sizeof(finding);
     finding.sequence = check->sequence;
     check->certificate.findings++;
-    if (check->visitor != NULL) {
+    if (check->visit != NULL) {
         INSIDE(check->app);
-        check->visitor(check->context, &finding);
+        if (!check->visit(check->context, &finding)) {
+            check->visit = NULL;
+        }
     }
 }
 
@@ -54,8 +58,10 @@ static void expect_offset(struct sequence_check *check, uint64_t offset)
 {
     if (offset > check->next_offset) {
         report(check,
-               (pawl_app_finding){
-                   .fault = PAWL_APP_NO_EVENT, .first = check->next_offset, .last = offset - 1 });
+               (pawl_app_finding){ .size = sizeof(pawl_app_finding),
+                                   .fault = PAWL_APP_NO_EVENT,
+                                   .first = check->next_offset,
+                                   .last = offset - 1 });
     }
     check->next_offset = offset + 1;
 }
@@ -70,7 +76,8 @@ static pawl_status use_number(struct sequence_check *check,
     TRY(pawl__app_gapless_use(&check->gapless, number, &fresh, reterr));
     if (!fresh) {
         report(check,
-               (pawl_app_finding){ .fault = PAWL_APP_DOUBLED,
+               (pawl_app_finding){ .size = sizeof(pawl_app_finding),
+                                   .fault = PAWL_APP_DOUBLED,
                                    .first = number,
                                    .last = number,
                                    .plog_offset = offset });
@@ -121,7 +128,8 @@ static pawl_status read_stored(struct sequence_check *check,
     }
     if (status == PAWL_CORRUPT) { /* a finding like others: the log is there all the same */
         check->damaged = true;
-        report(check, (pawl_app_finding){ .fault = PAWL_APP_DAMAGED });
+        report(check,
+               (pawl_app_finding){ .size = sizeof(pawl_app_finding), .fault = PAWL_APP_DAMAGED });
         return PAWL_OK;
     }
     return status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, &error);
@@ -135,19 +143,24 @@ static void compare_with_stored(struct sequence_check *check)
     }
     if (check->covered_before > check->next_offset) {
         report(check,
-               (pawl_app_finding){ .fault = PAWL_APP_NO_EVENT,
+               (pawl_app_finding){ .size = sizeof(pawl_app_finding),
+                                   .fault = PAWL_APP_NO_EVENT,
                                    .first = check->next_offset,
                                    .last = check->covered_before - 1 });
     }
     if (check->stored > check->gapless.last) {
         report(check,
-               (pawl_app_finding){
-                   .fault = PAWL_APP_AHEAD, .first = check->stored, .last = check->gapless.last });
+               (pawl_app_finding){ .size = sizeof(pawl_app_finding),
+                                   .fault = PAWL_APP_AHEAD,
+                                   .first = check->stored,
+                                   .last = check->gapless.last });
     }
     if (check->stored < check->covered_last) {
         report(check,
-               (pawl_app_finding){
-                   .fault = PAWL_APP_BEHIND, .first = check->stored, .last = check->covered_last });
+               (pawl_app_finding){ .size = sizeof(pawl_app_finding),
+                                   .fault = PAWL_APP_BEHIND,
+                                   .first = check->stored,
+                                   .last = check->covered_last });
     }
 }
 
@@ -158,7 +171,8 @@ static pawl_status conclude(struct sequence_check *check, pawl_error *reterr)
     compare_with_stored(check);
     for (size_t i = 0; i < gapless->missing_count; i++) {
         report(check,
-               (pawl_app_finding){ .fault = PAWL_APP_MISSING,
+               (pawl_app_finding){ .size = sizeof(pawl_app_finding),
+                                   .fault = PAWL_APP_MISSING,
                                    .first = gapless->missing[i].first,
                                    .last = gapless->missing[i].last });
     }
@@ -180,15 +194,14 @@ static pawl_status conclude(struct sequence_check *check, pawl_error *reterr)
 pawl_status pawl_app_verify_sequence_watched(pawl_app *app,
                                              uint64_t workspace,
                                              uint16_t sequence,
-                                             pawl_app_finding_visitor visitor,
+                                             pawl_app_finding_visit visit,
                                              void *context,
                                              const pawl_app_watch *watch,
                                              pawl_app_certificate *ret_certificate,
                                              pawl_error *reterr)
 {
-    static const pawl_app_watch nobody = PAWL_APP_WATCH_INIT;
-
     NEED(app, ret_certificate, reterr);
+    TRY(pawl__check_sized("ret_certificate", ret_certificate, reterr));
     struct app_partition *partition = pawl__app_partition(app, workspace);
     uint64_t initial = pawl__app_initial_of(&app->definition.descriptor, sequence);
     AUTO(check_done)
@@ -197,11 +210,13 @@ pawl_status pawl_app_verify_sequence_watched(pawl_app *app,
         .workspace = workspace,
         .sequence = sequence,
         .next_offset = 1,
-        .progress.watch = watch == NULL ? nobody : *watch,
-        .visitor = visitor,
+        .progress.watch = PAWL_APP_WATCH_INIT,
+        .visit = visit,
         .context = context,
     };
 
+    TRY(pawl__take_sized(
+        "watch", watch, &check.progress.watch, sizeof(check.progress.watch), reterr));
     if (initial == 0) {
         return pawl__fail_detail(reterr,
                                  PAWL_INVALID,
@@ -216,20 +231,20 @@ pawl_status pawl_app_verify_sequence_watched(pawl_app *app,
     TRY(pawl__app_verify_look(&check.progress, reterr));
     TRY(pawl__app_seq_walk(&partition->seq, 1, 0, use_event, &check, reterr));
     pawl_status status = conclude(&check, reterr);
-    *ret_certificate = check.certificate;
+    pawl__give_sized(&check.certificate, sizeof(check.certificate), ret_certificate);
     return status;
 }
 
 pawl_status pawl_app_verify_sequence(pawl_app *app,
                                      uint64_t workspace,
                                      uint16_t sequence,
-                                     pawl_app_finding_visitor visitor,
+                                     pawl_app_finding_visit visit,
                                      void *context,
                                      pawl_app_certificate *ret_certificate,
                                      pawl_error *reterr)
 {
     return pawl_app_verify_sequence_watched(
-        app, workspace, sequence, visitor, context, NULL, ret_certificate, reterr);
+        app, workspace, sequence, visit, context, NULL, ret_certificate, reterr);
 }
 
 /* --- which there are --- */
@@ -248,24 +263,25 @@ static bool came_before(const pawl_app_descriptor *descriptor, size_t kind, uint
 }
 
 pawl_status pawl_app_visit_sequences(const pawl_app *app,
-                                     pawl_app_sequence_visitor visitor,
+                                     pawl_app_sequence_visit visit,
                                      void *context,
                                      pawl_error *reterr)
 {
-    NEED(app, visitor, reterr);
+    NEED(app, visit, reterr);
     const pawl_app_descriptor *descriptor = &app->definition.descriptor;
+    const pawl_app_sequence *common = pawl__app_common_sequences();
+    bool wanted = true;
+    INSIDE(app);
 
-    for (int i = PAWL_APP_SEQ_WLOG_OFFSET; i <= PAWL_APP_SEQ_OW_RECORD; i++) {
-        TRY(pawl__fail_settled(reterr, visitor(context, (uint16_t)i, reterr), "the visitor"));
+    for (size_t i = 0; i < APP_COMMON_SEQUENCES && wanted; i++) {
+        wanted = visit(context, &common[i]);
     }
-    for (size_t i = 0; i < descriptor->kind_count; i++) {
+    for (size_t i = 0; i < descriptor->kind_count && wanted; i++) {
         const pawl_app_kind *kind = &descriptor->kinds[i];
 
-        for (size_t k = 0; k < kind->sequence_count; k++) {
-            if (!came_before(descriptor, i, kind->sequences[k].id)) {
-                TRY(pawl__fail_settled(
-                    reterr, visitor(context, kind->sequences[k].id, reterr), "the visitor"));
-            }
+        for (size_t k = 0; k < kind->sequence_count && wanted; k++) {
+            wanted = came_before(descriptor, i, kind->sequences[k].id)
+                     || visit(context, &kind->sequences[k]);
         }
     }
     return PAWL_OK;

@@ -9,6 +9,7 @@
 #include "base/core/argument.h"
 #include "base/core/error.h"
 #include "base/core/macros.h"
+#include "base/core/sized.h"
 #include "base/thread/inside.h"
 
 static const char *const part_words[] = { "anchor",      "plog",      "wlog",
@@ -33,12 +34,15 @@ void pawl__app_verify_finding(struct app_verify *verify,
         return;
     }
     verify->report.wrong[part]++;
-    if (verify->visitor != NULL) {
+    if (verify->visit != NULL) {
         va_start(args, format);
         vsnprintf(what, sizeof(what), format, args);
         va_end(args);
         INSIDE(verify->app);
-        verify->visitor(verify->context, part, what);
+        const pawl_app_damage damage = { sizeof(damage), part, what };
+        if (!verify->visit(verify->context, &damage)) {
+            verify->visit = NULL;
+        }
     }
 }
 
@@ -278,21 +282,20 @@ static pawl_status verify_all(struct app_verify *verify,
     if (status != PAWL_OK) {
         TRY(check_still(verify, events, reterr));
     }
-    *ret_report = verify->report;
+    pawl__give_sized(&verify->report, sizeof(verify->report), ret_report);
     return status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, &wrong);
 }
 
 pawl_status pawl_app_verify_watched(pawl_app *app,
                                     uint64_t workspace,
-                                    pawl_app_wrong_visitor visitor,
+                                    pawl_app_damage_visit visit,
                                     void *context,
                                     const pawl_app_watch *watch,
                                     pawl_app_report *ret_report,
                                     pawl_error *reterr)
 {
-    static const pawl_app_watch nobody = PAWL_APP_WATCH_INIT;
-
     NEED(app, ret_report, reterr);
+    TRY(pawl__check_sized("ret_report", ret_report, reterr));
     if (workspace > PAWL_APP_WORKSPACE_MAX) {
         return pawl__fail(reterr, PAWL_INVALID, "there is no workspace %" PRIu64, workspace);
     }
@@ -304,22 +307,24 @@ pawl_status pawl_app_verify_watched(pawl_app *app,
     if (app->store->ops->freeze != NULL) {
         TRY(app->store->ops->freeze(app->store, &frozen, reterr));
     }
+    verify->progress.watch = (pawl_app_watch)PAWL_APP_WATCH_INIT;
+    TRY(pawl__take_sized(
+        "watch", watch, &verify->progress.watch, sizeof(verify->progress.watch), reterr));
     verify->app = app;
     verify->store = frozen == NULL ? app->store : frozen;
     verify->workspace = workspace;
-    verify->visitor = visitor;
+    verify->visit = visit;
     verify->context = context;
-    verify->progress.watch = watch == NULL ? nobody : *watch;
     verify->bytes = (struct pawl__buf)BUF_INIT(APP_EVENT_BYTES_MAX);
     return verify_all(verify, ret_report, reterr);
 }
 
 pawl_status pawl_app_verify(pawl_app *app,
                             uint64_t workspace,
-                            pawl_app_wrong_visitor visitor,
+                            pawl_app_damage_visit visit,
                             void *context,
                             pawl_app_report *ret_report,
                             pawl_error *reterr)
 {
-    return pawl_app_verify_watched(app, workspace, visitor, context, NULL, ret_report, reterr);
+    return pawl_app_verify_watched(app, workspace, visit, context, NULL, ret_report, reterr);
 }

@@ -53,8 +53,8 @@ struct app_verify {
     pawl_app *app;
     struct app_store *store; /* the application's, or a view of it that does not change */
     struct verify_progress progress;
-    uint64_t workspace; /* 0: all */
-    pawl_app_wrong_visitor visitor;
+    uint64_t workspace;          /* 0: all */
+    pawl_app_damage_visit visit; /* NULL: nobody, or it has seen enough */
     void *context;
     pawl_app_report report;
     bool quiet[PAWL_APP_PARTS]; /* findings in these are left out */

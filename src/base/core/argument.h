@@ -73,6 +73,10 @@ PAWL_MUST_USE pawl_status pawl__check_bytes(const char *name,
 PAWL_MUST_USE pawl_status pawl__check_limit(
     const char *before, uint64_t count, const char *after, uint64_t max, pawl_error *reterr);
 
+/* INVALID: "ret_id: has room for 10 bytes, needs 37". No buffer at all is fine. */
+PAWL_MUST_USE pawl_status pawl__check_room(
+    const char *name, const void *buffer, size_t room, size_t needed, pawl_error *reterr);
+
 /* For a view whose name is made up at run time ("creates[3].data"). */
 pawl_status pawl__check_view(pawl_view view, const char *name, pawl_error *reterr);
 

@@ -357,6 +357,20 @@ pawl_status pawl__check_bytes(const char *name, size_t len, size_t max, pawl_err
                                           max);
 }
 
+pawl_status pawl__check_room(
+    const char *name, const void *buffer, size_t room, size_t needed, pawl_error *reterr)
+{
+    return buffer == NULL || room >= needed
+               ? PAWL_OK
+               : pawl__fail_detail(reterr,
+                                   PAWL_INVALID,
+                                   PAWL_DETAIL_TOO_LARGE,
+                                   "%s: has room for %zu bytes, needs %zu",
+                                   name,
+                                   room,
+                                   needed);
+}
+
 pawl_status pawl__check_limit(
     const char *before, uint64_t count, const char *after, uint64_t max, pawl_error *reterr)
 {

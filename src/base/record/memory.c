@@ -175,6 +175,13 @@ static bool copy_texts(struct pawl__arena *arena, size_t count, const void **poi
     return to != NULL;
 }
 
+static void set_size(const struct pawl__record *record, void *value)
+{
+    if (record->sized) {
+        memcpy(value, &record->size, sizeof(record->size));
+    }
+}
+
 bool pawl__record_copy(const struct pawl__record *record,
                        struct pawl__arena *arena,
                        const void *from,
@@ -183,6 +190,7 @@ bool pawl__record_copy(const struct pawl__record *record,
     bool copied = true;
 
     memcpy(ret_copy, from, record->size);
+    set_size(record, ret_copy);
     for (size_t i = 0; i < record->count && copied; i++) {
         const struct pawl__field *field = &record->fields[i];
         void *at = pawl__field_in(field, ret_copy);
@@ -214,6 +222,7 @@ size_t pawl__record_text_bytes(const struct pawl__record *record, const void *va
 
 char *pawl__record_move_texts(const struct pawl__record *record, void *value, char *to)
 {
+    set_size(record, value);
     for (size_t i = 0; i < record->count; i++) {
         pawl_view *text = pawl__field_in(&record->fields[i], value);
 

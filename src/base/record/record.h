@@ -74,6 +74,7 @@ struct pawl__record {
                                          * those; NULL: none */
     const void *initial; /* what it is before it is read; NULL: zeros */
     const char *about;
+    bool sized; /* it begins with its size, which copies have set */
 };
 
 #define FIELD_AS(name_, type, member, kind_) \
@@ -88,6 +89,13 @@ struct pawl__record {
     {                                                                                           \
         .name = (name_), .size = sizeof(type), .fields = (fields_), .count = COUNT_OF(fields_), \
         .initial = (initial_),                                                                  \
+    }
+
+/* Of a struct of the public headers, which begins with its size. */
+#define SIZED_RECORD(name_, type, fields_)                                                      \
+    {                                                                                           \
+        .name = (name_), .size = sizeof(type), .fields = (fields_), .count = COUNT_OF(fields_), \
+        .sized = true,                                                                          \
     }
 
 /* NULL: there is none of this name. */

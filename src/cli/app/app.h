@@ -107,7 +107,7 @@ PAWL_MUST_USE pawl_status pawl__cli_seq_print_status(struct pawl__cli_run *run,
 PAWL_MUST_USE pawl_status pawl__cli_seq_verify_parts(const struct pawl__cli_run *run,
                                                      struct pawl__cli_app *app,
                                                      uint64_t workspace,
-                                                     pawl_app_wrong_visitor visitor,
+                                                     pawl_app_damage_visit visit,
                                                      void *context,
                                                      pawl_app_report *ret_report,
                                                      pawl_error *reterr);

@@ -265,7 +265,8 @@ static pawl_status put_in_flight(struct in_flight *flight,
                                  pawl_error *reterr)
 {
     if (flight->app->remote == NULL) {
-        return pawl_app_submit_json(flight->app->local, 0, command, on_answer, line, reterr);
+        return pawl_app_exec_json_async(
+            flight->app->local, 0, (pawl_view){ NULL, 0 }, command, on_answer, line, reterr);
     }
     TRY(pawl__json_check(command, COMMAND_BYTES_MAX, reterr)); /* else it would spoil the batch */
     line->command = pawl__view_dup(command);

@@ -15,7 +15,7 @@ enum { ACTUALIZE_MS_MAX = 600000, RETRY_NS = 20 * NS_PER_MS };
 
 void pawl__cli_app_close_p(pawl_app **app)
 {
-    pawl_app_close(*app);
+    pawl_app_close(*app, 0, NULL);
 }
 
 /* What was said, and by whom: --apps, or DATABASE_URL when it is PostgreSQL and no --data is given. NULL:
@@ -83,7 +83,7 @@ pawl_app_options pawl__cli_app_options(const struct pawl__cli_run *run)
 
 void pawl__cli_app_done(struct pawl__cli_app *app)
 {
-    pawl_app_close(app->local);
+    pawl_app_close(app->local, 0, NULL);
     pawl__cli_remote_close(app->remote);
 }
 

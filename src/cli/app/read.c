@@ -10,6 +10,7 @@
 
 /* A table that visitors fill; with --json lines instead. */
 struct rows {
+    pawl_error error; /* of a row; PAWL_OK: none */
     const struct pawl__cli_run *run;
     const pawl_app *app;
     struct pawl__table table;
@@ -30,9 +31,8 @@ static pawl_status print_json(const struct pawl__cli_run *run, const char *json,
     return pawl__cli_out_check(reterr);
 }
 
-static pawl_status add_record(void *context, const pawl_app_record *record, pawl_error *reterr)
+static pawl_status put_record(struct rows *rows, const pawl_app_record *record, pawl_error *reterr)
 {
-    struct rows *rows = context;
     AUTO(pawl__text_free) char *json = NULL;
     size_t len = 0;
 
@@ -61,9 +61,8 @@ static pawl_status add_event_row(struct rows *rows, const pawl_app_event *event,
     return pawl__table_add(&rows->table, cells, reterr);
 }
 
-static pawl_status add_event(void *context, const pawl_app_event *event, pawl_error *reterr)
+static pawl_status put_event(struct rows *rows, const pawl_app_event *event, pawl_error *reterr)
 {
-    struct rows *rows = context;
     AUTO(pawl__text_free) char *json = NULL;
     size_t len = 0;
 
@@ -105,12 +104,13 @@ static pawl_status add_remote_record(void *context, json_t *item, pawl_error *re
 
     TRY(pawl__json_dump(json_object_get(item, "data"), &data, reterr));
     const pawl_app_record record = {
+        .size = sizeof(record),
         .record_class = class_of(word == NULL ? "" : word),
         .id = natural_of(item, "id"),
         .table = text_of(item, "table"),
         .data = pawl__buf_view(&data),
     };
-    return add_record(context, &record, reterr);
+    return put_record(context, &record, reterr);
 }
 
 static pawl_status add_remote_event(void *context, json_t *item, pawl_error *reterr)
@@ -124,6 +124,7 @@ static pawl_status add_remote_event(void *context, json_t *item, pawl_error *ret
     }
     return add_event_row(rows,
                          &(const pawl_app_event){
+                             .size = sizeof(pawl_app_event),
                              .plog_offset = natural_of(item, "plog_offset"),
                              .workspace = natural_of(item, "workspace"),
                              .wlog_offset = natural_of(item, "wlog_offset"),
@@ -131,6 +132,28 @@ static pawl_status add_remote_event(void *context, json_t *item, pawl_error *ret
                              .key = text_of(item, "key"),
                          },
                          reterr);
+}
+
+static bool add_record(void *context, const pawl_app_record *record)
+{
+    struct rows *rows = context;
+
+    return put_record(rows, record, &rows->error) == PAWL_OK;
+}
+
+static bool add_event(void *context, const pawl_app_event *event)
+{
+    struct rows *rows = context;
+
+    return put_event(rows, event, &rows->error) == PAWL_OK;
+}
+
+/* A row that could not be added ended the walk. */
+static pawl_status end_rows(struct rows *rows, pawl_error *reterr)
+{
+    return rows->error.status == PAWL_OK
+               ? pawl__table_end(&rows->table, reterr)
+               : pawl__fail_with(reterr, rows->error.status, &rows->error);
 }
 
 static const struct pawl__column record_columns[] = {
@@ -207,13 +230,13 @@ static pawl_status read_remote_records(const struct pawl__cli_run *run,
 static pawl_status records_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__cli_app_done) struct pawl__cli_app app = { .local = NULL };
-    AUTO(rows_done) struct rows rows = { .app = NULL };
+    AUTO(rows_done) struct rows rows = { .error = PAWL_ERROR_INIT };
 
     TRY(pawl__cli_app_open_to_read(run, &app, reterr));
     start(&rows, run, record_columns, COUNT_OF(record_columns));
     TRY(app.remote == NULL ? read_local_records(run, app.local, &rows, reterr)
                            : read_remote_records(run, app.remote, &rows, reterr));
-    return pawl__table_end(&rows.table, reterr);
+    return end_rows(&rows, reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_app_records = {
@@ -274,14 +297,14 @@ static pawl_status read_remote_log(const struct pawl__cli_run *run,
 static pawl_status log_run(struct pawl__cli_run *run, bool of_workspace, pawl_error *reterr)
 {
     AUTO(pawl__cli_app_done) struct pawl__cli_app app = { .local = NULL };
-    AUTO(rows_done) struct rows rows = { .app = NULL };
+    AUTO(rows_done) struct rows rows = { .error = PAWL_ERROR_INIT };
 
     TRY(pawl__cli_app_open_to_read(run, &app, reterr));
     start(&rows, run, event_columns, COUNT_OF(event_columns));
     rows.app = app.local;
     TRY(app.remote == NULL ? read_local_log(run, of_workspace, &rows, app.local, reterr)
                            : read_remote_log(run, of_workspace, &rows, app.remote, reterr));
-    return pawl__table_end(&rows.table, reterr);
+    return end_rows(&rows, reterr);
 }
 
 #define LOG_COLUMNS                                                                          \

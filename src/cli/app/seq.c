@@ -38,7 +38,7 @@ static pawl_status add_row(struct pawl__table *table,
 static pawl_status add_local_rows(struct pawl__table *table, pawl_app *app, pawl_error *reterr)
 {
     for (uint16_t i = 0; i < pawl_app_get_descriptor(app)->partitions; i++) {
-        pawl_sequencer_status of;
+        pawl_sequencer_status of = PAWL_SEQUENCER_STATUS_INIT;
         uint64_t log_end = 0;
 
         TRY(pawl_app_get_status(app, i, &of, reterr));
@@ -58,6 +58,7 @@ static pawl_status add_remote_row(struct pawl__table *table, const json_t *row, 
     const char *error = json_string_value(json_object_get(row, "last_error"));
     const char *detail = json_string_value(json_object_get(row, "last_error_detail"));
     pawl_sequencer_status of = {
+        .size = sizeof(of),
         .next_offset = natural_of(row, "next_offset"),
         .stored_offset = natural_of(row, "stored_offset"),
         .unflushed = natural_of(row, "unflushed"),
@@ -159,7 +160,7 @@ static void numbers_done(struct numbers *numbers)
     pawl__cli_app_done(&numbers->app);
 }
 
-static void add_finding(void *context, const pawl_app_finding *finding)
+static bool add_finding(void *context, const pawl_app_finding *finding)
 {
     struct pawl__buf *text = context;
 
@@ -187,6 +188,7 @@ static void add_finding(void *context, const pawl_app_finding *finding)
         pawl__buf_add_text(text, "what is stored of it is damaged");
         break;
     }
+    return true;
 }
 
 static pawl_status add_certificate(struct numbers *numbers,
@@ -213,21 +215,21 @@ static uint64_t workspace_of(const struct numbers *numbers)
     return (uint64_t)pawl__cli_args_number(numbers->run->args, "workspace");
 }
 
-static pawl_status add_sequence(void *context, uint16_t sequence, pawl_error *reterr)
+static pawl_status put_sequence(struct numbers *numbers,
+                                const pawl_app_sequence *sequence,
+                                pawl_error *reterr)
 {
-    struct numbers *numbers = context;
-    const char *name = pawl_app_sequence_name(numbers->app.local, sequence);
     AUTO(pawl__buf_done) struct pawl__buf findings = BUF_INIT(SIZE_MAX / 2);
-    pawl_app_certificate certificate = { 0 };
+    pawl_app_certificate certificate = PAWL_APP_CERTIFICATE_INIT;
     pawl_error error = PAWL_ERROR_INIT;
 
-    if (numbers->wanted != NULL && strcmp(numbers->wanted, name) != 0) {
+    if (numbers->wanted != NULL && strcmp(numbers->wanted, sequence->name) != 0) {
         return PAWL_OK;
     }
     numbers->found = true;
     pawl_status status = pawl_app_verify_sequence(numbers->app.local,
                                                   workspace_of(numbers),
-                                                  sequence,
+                                                  sequence->id,
                                                   add_finding,
                                                   &findings,
                                                   &certificate,
@@ -235,7 +237,15 @@ static pawl_status add_sequence(void *context, uint16_t sequence, pawl_error *re
     if (status != PAWL_OK && certificate.findings == 0) {
         return pawl__fail_with(reterr, status, &error); /* the log cannot be read */
     }
-    return add_certificate(numbers, name, &certificate, &findings, reterr);
+    return add_certificate(numbers, sequence->name, &certificate, &findings, reterr);
+}
+
+static bool add_sequence(void *context, const pawl_app_sequence *sequence)
+{
+    struct numbers *numbers = context;
+
+    numbers->status = put_sequence(numbers, sequence, &numbers->error);
+    return numbers->status == PAWL_OK;
 }
 
 static pawl_app_fault fault_of(const char *word)
@@ -255,6 +265,7 @@ static pawl_status add_remote_sequence(struct numbers *numbers,
     const json_t *listed = json_object_get(row, "findings");
     AUTO(pawl__buf_done) struct pawl__buf findings = BUF_INIT(SIZE_MAX / 2);
     const pawl_app_certificate certificate = {
+        .size = sizeof(certificate),
         .initial = natural_of(row, "initial"),
         .last = natural_of(row, "last"),
         .used = natural_of(row, "used"),
@@ -267,6 +278,7 @@ static pawl_status add_remote_sequence(struct numbers *numbers,
 
         add_finding(&findings,
                     &(const pawl_app_finding){
+                        .size = sizeof(pawl_app_finding),
                         .fault = fault_of(fault == NULL ? "" : fault),
                         .first = natural_of(item, "first"),
                         .last = natural_of(item, "last"),
@@ -304,6 +316,9 @@ static pawl_status add_sequences(struct numbers *numbers, pawl_error *reterr)
     TRY(numbers->app.remote != NULL
             ? add_remote_sequences(numbers, reterr)
             : pawl_app_visit_sequences(numbers->app.local, add_sequence, numbers, reterr));
+    if (numbers->status != PAWL_OK) {
+        return pawl__fail_with(reterr, numbers->status, &numbers->error);
+    }
     return !numbers->found ? pawl__fail_detail(reterr,
                                                PAWL_INVALID,
                                                PAWL_DETAIL_UNKNOWN_SEQUENCE,
@@ -314,27 +329,28 @@ static pawl_status add_sequences(struct numbers *numbers, pawl_error *reterr)
 }
 
 /* What of the workspace is wrong beside its numbers: a row each, in the place of a sequence. */
-static void add_part(void *context, pawl_app_part part, const char *what)
+static bool add_part(void *context, const pawl_app_damage *damage)
 {
     struct numbers *numbers = context;
     const struct pawl__cell cells[] = {
-        pawl__cell_text(pawl_view_of(pawl_app_part_word(part))),
+        pawl__cell_text(pawl_view_of(pawl_app_part_word(damage->part))),
         pawl__cell_none(),
         pawl__cell_none(),
         pawl__cell_none(),
         pawl__cell_bool(false),
-        pawl__cell_text(pawl_view_of(what)),
+        pawl__cell_text(pawl_view_of(damage->what)),
     };
 
     numbers->findings++;
-    if (numbers->status == PAWL_OK && (part != PAWL_APP_PART_SEQUENCES || !numbers->told)) {
+    if (numbers->status == PAWL_OK && (damage->part != PAWL_APP_PART_SEQUENCES || !numbers->told)) {
         numbers->status = pawl__table_add(&numbers->table, cells, &numbers->error);
     }
+    return true;
 }
 
 static pawl_status add_parts(struct numbers *numbers, pawl_error *reterr)
 {
-    pawl_app_report report;
+    pawl_app_report report = PAWL_APP_REPORT_INIT;
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status = pawl__cli_seq_verify_parts(
         numbers->run, &numbers->app, workspace_of(numbers), add_part, numbers, &report, &error);

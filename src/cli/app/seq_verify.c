@@ -12,7 +12,7 @@
 static pawl_status verify_local(const struct pawl__cli_run *run,
                                 pawl_app *app,
                                 uint64_t workspace,
-                                pawl_app_wrong_visitor visitor,
+                                pawl_app_damage_visit visit,
                                 void *context,
                                 pawl_app_report *ret_report,
                                 pawl_error *reterr)
@@ -23,7 +23,7 @@ static pawl_status verify_local(const struct pawl__cli_run *run,
 
     watch.progress = pawl__cli_progress_step;
     watch.context = &progress;
-    return pawl_app_verify_watched(app, workspace, visitor, context, &watch, ret_report, reterr);
+    return pawl_app_verify_watched(app, workspace, visit, context, &watch, ret_report, reterr);
 }
 
 static pawl_app_part part_of(const char *word)
@@ -40,6 +40,7 @@ static pawl_app_report report_of(const json_t *result)
 {
     const json_t *entries = json_object_get(result, "entries");
     pawl_app_report report = {
+        .size = sizeof(report),
         .anchor_missing = json_is_true(json_object_get(result, "anchor_missing")),
     };
 
@@ -53,7 +54,7 @@ static pawl_app_report report_of(const json_t *result)
 
 static pawl_status verify_remote(struct pawl__cli_remote *remote,
                                  uint64_t workspace,
-                                 pawl_app_wrong_visitor visitor,
+                                 pawl_app_damage_visit visit,
                                  void *context,
                                  pawl_app_report *ret_report,
                                  pawl_error *reterr)
@@ -66,12 +67,16 @@ static pawl_status verify_remote(struct pawl__cli_remote *remote,
                              &result,
                              reterr));
     const json_t *findings = json_object_get(result, "findings");
-    for (size_t i = 0; i < json_array_size(findings); i++) {
+    bool wanted = true;
+    for (size_t i = 0; i < json_array_size(findings) && wanted; i++) {
         const json_t *finding = json_array_get(findings, i);
         const char *part = json_string_value(json_object_get(finding, "part"));
         const char *what = json_string_value(json_object_get(finding, "what"));
+        const pawl_app_damage damage = { .size = sizeof(damage),
+                                         .part = part_of(part == NULL ? "" : part),
+                                         .what = what == NULL ? "" : what };
 
-        visitor(context, part_of(part == NULL ? "" : part), what == NULL ? "" : what);
+        wanted = visit(context, &damage);
     }
     *ret_report = report_of(result);
     return json_is_true(json_object_get(result, "whole")) ? PAWL_OK
@@ -81,14 +86,14 @@ static pawl_status verify_remote(struct pawl__cli_remote *remote,
 pawl_status pawl__cli_seq_verify_parts(const struct pawl__cli_run *run,
                                        struct pawl__cli_app *app,
                                        uint64_t workspace,
-                                       pawl_app_wrong_visitor visitor,
+                                       pawl_app_damage_visit visit,
                                        void *context,
                                        pawl_app_report *ret_report,
                                        pawl_error *reterr)
 {
     return app->remote == NULL
-               ? verify_local(run, app->local, workspace, visitor, context, ret_report, reterr)
-               : verify_remote(app->remote, workspace, visitor, context, ret_report, reterr);
+               ? verify_local(run, app->local, workspace, visit, context, ret_report, reterr)
+               : verify_remote(app->remote, workspace, visit, context, ret_report, reterr);
 }
 
 /* --- all of it --- */
@@ -100,20 +105,21 @@ struct findings {
     pawl_error error;
 };
 
-static void add_finding(void *context, pawl_app_part part, const char *what)
+static bool add_finding(void *context, const pawl_app_damage *damage)
 {
     struct findings *findings = context;
     const struct pawl__cell cells[] = {
-        pawl__cell_text(pawl_view_of(pawl_app_part_word(part))),
+        pawl__cell_text(pawl_view_of(pawl_app_part_word(damage->part))),
         pawl__cell_none(),
         pawl__cell_bool(false),
-        pawl__cell_text(pawl_view_of(what)),
+        pawl__cell_text(pawl_view_of(damage->what)),
     };
 
-    findings->seen[part] = true;
+    findings->seen[damage->part] = true;
     if (findings->status == PAWL_OK) {
         findings->status = pawl__table_add(findings->table, cells, &findings->error);
     }
+    return true;
 }
 
 /* Those that have no finding; and how many entries there are. */
@@ -151,7 +157,7 @@ pawl_status pawl__cli_seq_verify_all(struct pawl__cli_run *run, pawl_error *rete
     AUTO(pawl__table_done) struct pawl__table table = { 0 };
     struct pawl__table_options options = pawl__cli_out_table(run);
     struct findings findings = { .table = &table, .error = PAWL_ERROR_INIT };
-    pawl_app_report report = { .unaccounted = 0 };
+    pawl_app_report report = { .size = sizeof(pawl_app_report), .unaccounted = 0 };
     pawl_error wrong = PAWL_ERROR_INIT;
 
     TRY(pawl__cli_app_open_to_read(run, &app, reterr));

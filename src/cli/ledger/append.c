@@ -74,9 +74,13 @@ static pawl_status make_room(struct append *append, pawl_error *reterr)
     append->held = calloc(append->cap, sizeof(*append->held));
     append->events = calloc(append->cap, sizeof(*append->events));
     append->results = calloc(append->cap, sizeof(*append->results));
-    return append->held == NULL || append->events == NULL || append->results == NULL
-               ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a batch")
-               : PAWL_OK;
+    if (append->held == NULL || append->events == NULL || append->results == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a batch");
+    }
+    for (size_t i = 0; i < append->cap; i++) {
+        append->results[i].size = sizeof(append->results[i]);
+    }
+    return PAWL_OK;
 }
 
 /* --- a batch --- */
@@ -442,7 +446,7 @@ static pawl_status resume_turn(struct append *append,
 
 static pawl_status append_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(append_done) struct append append = { .run = run };
+    AUTO(append_done) struct append append = { .run = run, .defaults = PAWL_EVENT_INIT };
 
     TRY(parse_flags(&append, run, reterr));
     TRY(make_room(&append, reterr));

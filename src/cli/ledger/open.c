@@ -14,12 +14,12 @@ void pawl__cli_ledger_close_p(pawl_ledger **ledger)
 {
     pawl__cli_interrupt_release();
     pawl__cli_interrupt_escalates(NULL);
-    pawl_ledger_close(*ledger);
+    pawl_ledger_close(*ledger, 0, NULL);
 }
 
 void pawl__cli_reader_close_p(pawl_reader **reader)
 {
-    pawl_reader_close(*reader);
+    pawl_reader_free(*reader);
 }
 
 void pawl__cli_event_free_p(pawl_event **event)

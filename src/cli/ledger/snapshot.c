@@ -165,7 +165,7 @@ static pawl_status prove_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
     AUTO(pawl__text_free) char *directory = NULL;
-    pawl_proof proof;
+    pawl_proof proof = PAWL_PROOF_INIT;
 
     TRY(pawl__cli_ledger_snapshots(run, &directory, reterr));
     if (pawl__cli_args_has(run->args, "last")) {
@@ -228,7 +228,7 @@ static pawl_status restore_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__cli_progress_done)
     struct pawl__cli_progress work = pawl__cli_progress_start(run, "restore", false);
     pawl_restore_options options = PAWL_RESTORE_OPTIONS_INIT;
-    pawl_restored restored;
+    pawl_restored restored = PAWL_RESTORED_INIT;
 
     options.target = pawl__cli_args_value(run->args, "to");
     options.tail_location = pawl__cli_args_value(run->args, "tail");

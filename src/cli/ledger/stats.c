@@ -32,11 +32,14 @@ static pawl_status add_row(struct rows *rows,
     return rows->status;
 }
 
-static bool add_count(void *context, pawl_view name, uint64_t count)
+static bool add_count(void *context, const pawl_count *count)
 {
     struct rows *rows = context;
 
-    return add_row(rows, rows->what, pawl__cell_text(name), pawl__cell_integer((int64_t)count))
+    return add_row(rows,
+                   rows->what,
+                   pawl__cell_text(count->name),
+                   pawl__cell_integer((int64_t)count->count))
            == PAWL_OK;
 }
 

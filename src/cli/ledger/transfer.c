@@ -150,7 +150,7 @@ static pawl_status import_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
     const char *path = pawl__cli_args_operand(run->args, 0);
     const char *given = pawl__cli_args_value(run->args, "format");
-    pawl_import_report report = { 0 };
+    pawl_import_report report = { .size = sizeof(pawl_import_report) };
     pawl_file_format format;
 
     if (given != NULL) {

@@ -80,7 +80,7 @@ static pawl_status verify_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__cli_progress_done)
     struct pawl__cli_progress work = pawl__cli_progress_start(run, "verify", false);
     pawl_verify_options options = PAWL_VERIFY_OPTIONS_INIT;
-    pawl_verify_report report = { .first_bad_offset = 0 };
+    pawl_verify_report report = { .size = sizeof(pawl_verify_report), .first_bad_offset = 0 };
     pawl_ledger_head expected;
     const char *expect = pawl__cli_args_value(run->args, "expect");
     const char *resume = pawl__cli_args_value(run->args, "resume");

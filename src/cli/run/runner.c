@@ -385,7 +385,7 @@ static pawl_status run_opened(struct runner *runner, pawl_error *reterr)
     if (status == PAWL_OK) {
         status = run_with_progress(runner, reterr);
     }
-    pawl_work_close(runner->work);
+    pawl_work_close(runner->work, 0, NULL);
     pawl__cli_output_done(&runner->output);
     return status;
 }

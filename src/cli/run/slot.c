@@ -215,7 +215,7 @@ static void execute(struct runner_slot *slot, struct ended *ended)
 static pawl_status tell(struct runner_slot *slot, struct ended *ended, pawl_error *reterr)
 {
     pawl_work *work = slot->runner->work;
-    const pawl_lease lease = { slot->item->work_item_id, slot->item->token };
+    const pawl_lease lease = { sizeof(pawl_lease), slot->item->work_item_id, slot->item->token };
     pawl_view output = pawl__buf_view(&ended->output);
 
     switch (ended->verdict) {

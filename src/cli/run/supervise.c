@@ -88,7 +88,7 @@ static void beat(struct runner *runner, struct runner_slot *slot) REQUIRES_LOCK(
 
     pawl__buf_add(&copy, slot->item->work_item_id);
     pawl__unlock(&runner->lock);
-    const pawl_lease lease = { pawl__buf_view(&copy), token };
+    const pawl_lease lease = { sizeof(pawl_lease), pawl__buf_view(&copy), token };
     int64_t asked_at_ns = runner_now(runner);
     pawl_status status =
         pawl_work_heartbeat(runner->work, &lease, (uint32_t)runner->options->lease_ms, NULL, NULL);
@@ -282,7 +282,7 @@ static pawl_status say_failed(struct runner *runner,
  * lease expired: the item may have caused the death. */
 static pawl_status reclaim(struct runner *runner, const struct orphan *orphan, pawl_error *reterr)
 {
-    const pawl_lease lease = { pawl_view_of(orphan->id), orphan->token };
+    const pawl_lease lease = { sizeof(pawl_lease), pawl_view_of(orphan->id), orphan->token };
     pawl_item_status item = PAWL_ITEM_PENDING;
     pawl_status status = orphan->ours ? pawl_work_release(runner->work, &lease, reterr)
                                       : pawl_work_fail(runner->work,
@@ -328,7 +328,7 @@ int64_t pawl__cli_runner_sweep_at_ns(const struct runner *runner)
 
 pawl_status pawl__cli_runner_sweep(struct runner *runner, pawl_error *reterr)
 {
-    pawl_sweep_report report;
+    pawl_sweep_report report = PAWL_SWEEP_REPORT_INIT;
     int64_t now_ns = runner_now(runner);
 
     if (now_ns < pawl__cli_runner_sweep_at_ns(runner)) {

@@ -102,6 +102,7 @@ static pawl_status parse_one(struct evidence *evidence, const char *given, pawl_
     size_t kind =
         pawl__view_index((pawl_view){ given, len }, pawl__evidence_kind_names, KIND_COUNT);
 
+    one->size = sizeof(*one);
     if (kind == KIND_COUNT || given[len] != '=') {
         return pawl__fail(reterr,
                           PAWL_INVALID,
@@ -119,7 +120,9 @@ static pawl_status parse_one(struct evidence *evidence, const char *given, pawl_
     pawl_status status = kind == PAWL_EVIDENCE_FILE_EXISTS || kind == PAWL_EVIDENCE_FILE_SHA256
                              ? make_absolute(copy, reterr)
                              : PAWL_OK;
-    *one = (pawl_evidence){ .kind = (pawl_evidence_kind)kind, .subject = pawl_view_of(*copy) };
+    *one = (pawl_evidence){ .size = sizeof(pawl_evidence),
+                            .kind = (pawl_evidence_kind)kind,
+                            .subject = pawl_view_of(*copy) };
     if (one->kind == PAWL_EVIDENCE_COMMAND_EXIT) {
         split_command(one);
     } else if (status == PAWL_OK && one->kind == PAWL_EVIDENCE_FILE_SHA256) {
@@ -153,6 +156,7 @@ static pawl_status add_one(const struct pawl__cli_run *run,
     AUTO(pawl_item_free_p) pawl_item *item = NULL;
     const char *item_id = pawl__cli_args_value(run->args, "item");
     const pawl_lease lease = {
+        .size = sizeof(pawl_lease),
         .work_item_id = pawl_view_of(item_id),
         .token = item_id == NULL ? 0 : (uint64_t)pawl__cli_args_number(run->args, "token"),
     };
@@ -164,7 +168,13 @@ static pawl_status add_one(const struct pawl__cli_run *run,
     }
     checkpoint->task_id = item != NULL ? item->task_id : pawl__cli_work_value(run, "task");
     checkpoint->work_item_id = lease.work_item_id;
-    TRY(pawl_checkpoint_add(work, checkpoint, item == NULL ? NULL : &lease, &sequence, id, reterr));
+    TRY(pawl_checkpoint_add(work,
+                            checkpoint,
+                            item == NULL ? NULL : &lease,
+                            &sequence,
+                            id,
+                            PAWL_WORK_NAME_BYTES_MAX + 1,
+                            reterr));
     return pawl__cli_work_answer(
         run,
         ANSWER({ "checkpoint_id", true, pawl__cell_text(pawl_view_of(id)) },
@@ -192,6 +202,7 @@ static pawl_status add_run(struct pawl__cli_run *run, pawl_error *reterr)
     TRY(parse_evidence(run, &evidence, reterr));
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
     pawl_checkpoint checkpoint = {
+        .size = sizeof(pawl_checkpoint),
         .checkpoint_id = pawl__cli_work_value(run, "id"),
         .type = pawl__cli_checkpoint_type_named(pawl__cli_args_value(run->args, "type")),
         .snapshot_data = pawl_view_of(snapshot),
@@ -320,22 +331,22 @@ static const struct pawl__cli_command latest = {
 
 /* --- diff --- */
 
-static bool diff_row(void *context, pawl_view path, pawl_view from, pawl_view to)
+static bool diff_row(void *context, const pawl_difference *difference)
 {
     struct pawl__cli_rows *rows = context;
 
     if (rows->run->json) {
         struct pawl__object object = pawl__object_start(&rows->line);
         pawl__object_key(&object, "path"); /* the whole document's is empty, not missing */
-        pawl__display_add_json(&rows->line, path);
-        pawl__object_json(&object, "from", from);
-        pawl__object_json(&object, "to", to);
+        pawl__display_add_json(&rows->line, difference->path);
+        pawl__object_json(&object, "from", difference->from);
+        pawl__object_json(&object, "to", difference->to);
         pawl__object_end(&object);
         return pawl__cli_rows_add_line(rows);
     }
-    const struct pawl__cell cells[] = { pawl__cell_text(path),
-                                        pawl__cli_cell_value(from),
-                                        pawl__cli_cell_value(to) };
+    const struct pawl__cell cells[] = { pawl__cell_text(difference->path),
+                                        pawl__cli_cell_value(difference->from),
+                                        pawl__cli_cell_value(difference->to) };
     return pawl__cli_rows_add(rows, cells);
 }
 
@@ -382,7 +393,7 @@ static pawl_status verify_run(struct pawl__cli_run *run, pawl_error *reterr)
     bool verified = false;
 
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
-    TRY(pawl_checkpoint_verify(work, id, &verified, what, reterr));
+    TRY(pawl_checkpoint_verify(work, id, &verified, what, 512, reterr));
     const struct pawl__cell wrong = pawl__cli_cell_of(pawl_view_of(verified ? "" : what));
     TRY(pawl__cli_work_answer(run,
                               ANSWER({ "checkpoint_id", true, pawl__cell_text(id) },

@@ -99,7 +99,7 @@ static pawl_status request_hash(const struct pawl__cli_run *run,
         return PAWL_OK;
     }
     TRY(pawl__cli_work_json(run, "request", &request, reterr));
-    TRY(pawl_request_hash(pawl_view_of(request), ret_hash, reterr));
+    TRY(pawl_request_hash(pawl_view_of(request), ret_hash, PAWL_REQUEST_HASH_SIZE, reterr));
     *ret_view = pawl_view_of(ret_hash);
     return PAWL_OK;
 }
@@ -279,7 +279,7 @@ static pawl_status hash_run(struct pawl__cli_run *run, pawl_error *reterr)
 
     TRY(pawl__cli_input_read(
         "request", pawl__cli_args_operand(run->args, 0), WORK_DATA_BYTES_MAX, &request, reterr));
-    TRY(pawl_request_hash(pawl_view_of(request), hash, reterr));
+    TRY(pawl_request_hash(pawl_view_of(request), hash, PAWL_REQUEST_HASH_SIZE, reterr));
     return pawl__cli_work_answer(
         run, ANSWER({ "request_hash", true, pawl__cell_text(pawl_view_of(hash)) }), reterr);
 }

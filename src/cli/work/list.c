@@ -181,7 +181,7 @@ const struct pawl__cli_command pawl__cli_cmd_work_cancel = {
 static pawl_status sweep_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
-    pawl_sweep_report report = { 0 };
+    pawl_sweep_report report = { .size = sizeof(pawl_sweep_report) };
 
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
     TRY(pawl_work_sweep(work, &report, reterr));

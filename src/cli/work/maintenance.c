@@ -121,7 +121,7 @@ static pawl_status print_metrics(pawl_work *work, pawl_error *reterr)
 static pawl_status print_stats(const struct pawl__cli_run *run, pawl_work *work, pawl_error *reterr)
 {
     AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
-    pawl_work_stats stats = { 0 };
+    pawl_work_stats stats = { .size = sizeof(pawl_work_stats) };
 
     pawl__cli_rows_start(&rows, run, stats_columns, COUNT_OF(stats_columns), reterr);
     TRY(pawl_work_get_stats(work, &stats, reterr));
@@ -174,7 +174,7 @@ static pawl_status retention_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     pawl_retention retention = PAWL_RETENTION_INIT;
-    pawl_retention_report report = { 0 };
+    pawl_retention_report report = { .size = sizeof(pawl_retention_report) };
 
     retention.item_days = (uint32_t)pawl__cli_args_number(run->args, "item-days");
     retention.key_days = (uint32_t)pawl__cli_args_number(run->args, "key-days");

@@ -17,7 +17,7 @@ static const struct pawl__cli_location store = { .flag = "work", .file = "work.s
 void pawl__cli_work_close_p(pawl_work **work)
 {
     pawl__cli_interrupt_escalates(NULL);
-    pawl_work_close(*work);
+    pawl_work_close(*work, 0, NULL);
 }
 
 int64_t pawl__cli_work_setting_ms(const struct pawl__cli_run *run, enum pawl__setting_id id)
@@ -171,6 +171,7 @@ pawl_status pawl__cli_work_json(const struct pawl__cli_run *run,
 pawl_lease pawl__cli_work_lease(const struct pawl__cli_run *run)
 {
     return (pawl_lease){
+        .size = sizeof(pawl_lease),
         .work_item_id = pawl__cli_work_operand(run, 0),
         .token = (uint64_t)pawl__cli_args_number(run->args, "token"),
     };

@@ -51,12 +51,13 @@ static pawl_status check_ids(struct work_queue *queue,
 static pawl_status make_task(struct work_queue *queue, pawl_error *reterr)
 {
     const pawl_task task = {
+        .size = sizeof(pawl_task),
         .task_id = pawl_view_of(queue->task_id),
         .title = queue->title.len > 0 ? queue->title : pawl_view_of(queue->task_id),
     };
     char id[PAWL_WORK_NAME_BYTES_MAX + 1];
 
-    return pawl_task_create(queue->work, &task, id, reterr);
+    return pawl_task_create(queue->work, &task, id, PAWL_WORK_NAME_BYTES_MAX + 1, reterr);
 }
 
 static pawl_status put(struct work_queue *queue, const struct work_batch *batch, pawl_error *reterr)

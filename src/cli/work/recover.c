@@ -62,7 +62,7 @@ static pawl_status passed_rows(struct pawl__cli_rows *rows,
                              rows->reterr));
     for (size_t i = 0; i < passed.count; i++) {
         pawl_view id = pawl_view_of(passed.list[i].id);
-        TRY(pawl_checkpoint_verify(work, id, &verified, what, rows->reterr));
+        TRY(pawl_checkpoint_verify(work, id, &verified, what, 512, rows->reterr));
         if (!verified
             && !recover_row(rows,
                             "passed_over",
@@ -103,7 +103,7 @@ static pawl_status iteration_row(struct pawl__cli_rows *rows,
 {
     bool verified = false;
 
-    TRY(pawl_checkpoint_verify(work, last->checkpoint_id, &verified, NULL, rows->reterr));
+    TRY(pawl_checkpoint_verify(work, last->checkpoint_id, &verified, NULL, 0, rows->reterr));
     (void)checkpoint_row(rows, "iteration_end", verified ? "iteration_end" : "does_not_hold", last);
     return rows->status;
 }

@@ -13,6 +13,7 @@ static pawl_status put_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     AUTO(pawl__text_free) char *input = NULL;
     pawl_schedule schedule = {
+        .size = sizeof(pawl_schedule),
         .schedule_id = pawl__cli_work_operand(run, 0),
         .cron = pawl__cli_work_value(run, "cron"),
         .task_id = pawl__cli_work_value(run, "task"),

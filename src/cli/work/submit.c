@@ -66,7 +66,11 @@ static pawl_status make_room(struct submit *submit, pawl_error *reterr)
     submit->results = calloc(submit->cap, sizeof(*submit->results));
     bool made = submit->starts != NULL && submit->lines != NULL && submit->ids != NULL
                 && submit->submissions != NULL && submit->results != NULL;
-    return made ? PAWL_OK : pawl__fail(reterr, PAWL_NOMEM, "no memory for a batch");
+    if (!made) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a batch");
+    }
+    submit->results[0].size = sizeof(submit->results[0]);
+    return PAWL_OK;
 }
 
 /* An item is known to people by its line, or is the only one. */

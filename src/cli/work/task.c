@@ -20,6 +20,7 @@ static pawl_status create_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__text_free) char *metadata = NULL;
     char id[PAWL_WORK_NAME_BYTES_MAX + 1];
     pawl_task task = {
+        .size = sizeof(pawl_task),
         .task_id = pawl__cli_work_value(run, "id"),
         .title = pawl__cli_work_value(run, "title"),
     };
@@ -27,7 +28,7 @@ static pawl_status create_run(struct pawl__cli_run *run, pawl_error *reterr)
     TRY(pawl__cli_work_json(run, "metadata", &metadata, reterr));
     TRY(pawl__cli_work_open(run, WORK_TO_CREATE, &work, reterr));
     task.metadata = pawl_view_of(metadata);
-    TRY(pawl_task_create(work, &task, id, reterr));
+    TRY(pawl_task_create(work, &task, id, PAWL_WORK_NAME_BYTES_MAX + 1, reterr));
     return pawl__cli_work_answer(
         run, ANSWER({ "task_id", true, pawl__cell_text(pawl_view_of(id)) }), reterr);
 }

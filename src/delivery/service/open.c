@@ -201,7 +201,7 @@ void pawl__delivery_close_parts(struct delivery_runner *runner)
     if (opened->source != NULL) {
         opened->source->ops->close(opened->source);
     }
-    pawl_ledger_close(opened->ledger);
+    pawl_ledger_close(opened->ledger, 0, NULL);
     if (opened->wal != NULL) {
         opened->wal->ops->close(opened->wal);
     }

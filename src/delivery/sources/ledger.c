@@ -45,7 +45,7 @@ static void close_reader(struct ledger_source *source)
     if (source->options.cancel != NULL) {
         pawl__cancel_unlink(source->options.cancel, &source->cancel_link);
     }
-    pawl_reader_close(STEAL(source->reader));
+    pawl_reader_free(STEAL(source->reader));
 }
 
 static pawl_status open_reader(struct ledger_source *source, uint64_t from, pawl_error *reterr)

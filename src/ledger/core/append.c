@@ -5,6 +5,7 @@
 
 #include "base/core/argument.h"
 #include "base/core/error.h"
+#include "base/core/sized.h"
 #include "base/os/clock.h"
 #include "base/thread/inside.h"
 #include "ledger/core/event.h"
@@ -36,8 +37,10 @@ pawl_status pawl__ledger_batch_init(struct ledger_batch *batch,
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a batch of %zu events", count);
     }
     if (count > 0) {
+        static const pawl_event defaults = PAWL_EVENT_INIT;
         NEED(events, reterr);
-        memcpy(batch->events, events, count * sizeof(*events));
+        TRY(pawl__take_sized_array(
+            "event", events, count, &defaults, batch->events, sizeof(*events), reterr));
     }
     return PAWL_OK;
 }
@@ -129,9 +132,7 @@ pawl_status pawl__ledger_batch_submit(pawl_ledger *ledger,
     }
     fill_request(batch, request);
     TRY(pawl__ledger_submit(ledger, request, reterr));
-    if (ret_results != NULL) {
-        memcpy(ret_results, batch->results, batch->count * sizeof(*ret_results));
-    }
+    pawl__give_sized_array(batch->results, batch->count, sizeof(*batch->results), ret_results);
     return PAWL_OK;
 }
 
@@ -145,6 +146,7 @@ pawl_status pawl_ledger_append_many(pawl_ledger *ledger,
     struct ledger_request request = { .kind = LEDGER_APPEND };
 
     NEED(ledger, reterr);
+    TRY(pawl__check_sized("ret_results", ret_results, reterr));
     TRY(pawl__ledger_batch_init(&batch, events, count, reterr));
     TRY(pawl__ledger_batch_check(ledger, &batch, reterr));
     return pawl__ledger_batch_submit(ledger, &batch, &request, ret_results, reterr);
@@ -271,10 +273,11 @@ pawl_status pawl_event_check(const pawl_event *event,
                              pawl_error *reterr)
 {
     pawl_ledger_options read;
+    pawl_event filled = PAWL_EVENT_INIT;
 
     NEED(event, reterr);
+    TRY(pawl__take_sized("event", event, &filled, sizeof(filled), reterr));
     TRY(pawl__ledger_read_options(options, &read, reterr));
-    pawl_event filled = *event;
     fill_in(&filled, 0); /* any now is in range */
     return check_one(read.payload_bytes_max, &filled, false, reterr);
 }

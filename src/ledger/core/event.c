@@ -292,6 +292,7 @@ size_t pawl__ledger_event_text_bytes(const pawl_event *event)
 void pawl__ledger_event_copy_to(const pawl_event *event, char *space, pawl_event *ret_copy)
 {
     *ret_copy = *event;
+    ret_copy->size = sizeof(*ret_copy);
     (void)pawl__record_move_texts(&pawl__event_record, ret_copy, space);
 }
 

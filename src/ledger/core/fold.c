@@ -167,7 +167,7 @@ static pawl_status fold_inside(pawl_ledger *ledger,
 {
     AUTO(fold_done)
     struct fold fold = { .ledger = ledger, .left_out = UINT64_MAX, .late = TURN_INDEX_INIT };
-    AUTO(pawl_reader_close_p) pawl_reader *reader = NULL;
+    AUTO(pawl_reader_free_p) pawl_reader *reader = NULL;
     pawl_reader_options reading = PAWL_READER_OPTIONS_INIT;
 
     TRY(check_options(&fold, options, reterr));

@@ -186,7 +186,7 @@ pawl_status pawl__ledger_open_at(const char *location,
     }
     pawl_status status = open_ledger(ledger, location, options, clock, reterr);
     if (status != PAWL_OK) {
-        pawl_ledger_close(ledger);
+        pawl_ledger_close(ledger, 0, NULL);
         return pawl__open_failed("ledger", location, status, reterr);
     }
     *ret_ledger = ledger;
@@ -210,20 +210,15 @@ void pawl_ledger_interrupt(pawl_ledger *ledger)
     }
 }
 
-/* Inside a callback: of a visitor or a reader, and of the committer's thread. */
-static bool is_inside(const pawl_ledger *ledger)
+pawl_status pawl_ledger_close(pawl_ledger *ledger, uint32_t timeout_ms, pawl_error *reterr)
 {
-    return pawl__is_inside(ledger) || pawl__is_inside(ledger->engine.commit);
-}
-
-void pawl_ledger_close(pawl_ledger *ledger)
-{
-    if (ledger == NULL || is_inside(ledger)) {
-        return;
+    if (ledger == NULL) {
+        return PAWL_OK;
     }
-    if (!pawl__engine_close(&ledger->engine, NULL, NULL)) {
-        return; /* left behind: what was acknowledged is on disk */
-    }
+    TRY(pawl__calls_check_outside(ledger, "the ledger", reterr));
+    TRY(pawl__calls_check_outside(ledger->engine.commit, "the ledger", reterr));
+    /* After TIMEOUT it is left behind: what was acknowledged is on disk. */
+    TRY(pawl__engine_close(&ledger->engine, timeout_ms, NULL, NULL, reterr));
     stop_anchor_thread(ledger);
     pawl__engine_done(&ledger->engine);
     pawl__ledger_writer_done(&ledger->writer);
@@ -231,4 +226,5 @@ void pawl_ledger_close(pawl_ledger *ledger)
         ledger->backend->ops->close(ledger->backend);
     }
     free(ledger);
+    return PAWL_OK;
 }

@@ -225,7 +225,7 @@ static pawl_status append_event(struct ledger_plan *plan,
 static pawl_status append_events(struct ledger_plan *plan, struct ledger_request *request)
 {
     for (size_t i = 0; i < request->count; i++) {
-        pawl_append_result nobody_asks = { 0 };
+        pawl_append_result nobody_asks = { .size = sizeof(pawl_append_result) };
         pawl_append_result *result = request->results == NULL ? &nobody_asks : &request->results[i];
         pawl_status status = append_event(
             plan, &request->events[i], !request->in_turn, result, &request->item.outcome);
@@ -253,6 +253,7 @@ static pawl_status turn_event(struct ledger_plan *plan,
 {
     AUTO(pawl__buf_done) struct pawl__buf payload = BUF_INIT(2048);
     pawl_event event = {
+        .size = sizeof(pawl_event),
         .run_id = request->run_id,
         .turn = request->turn,
         .kind = pawl_view_of(what),

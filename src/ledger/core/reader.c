@@ -85,7 +85,7 @@ pawl_status pawl_reader_open(pawl_ledger *ledger,
 
     NEED(ledger, ret_reader, reterr);
     TRY(pawl__take_sized("reader options", options, &read, sizeof(read), reterr));
-    AUTO(pawl_reader_close_p) pawl_reader *reader = calloc(1, sizeof(*reader));
+    AUTO(pawl_reader_free_p) pawl_reader *reader = calloc(1, sizeof(*reader));
     if (reader == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a reader");
     }
@@ -109,7 +109,7 @@ void pawl__ledger_reader_as_of_now(pawl_reader *reader)
     reader->as_of = UINT64_MAX;
 }
 
-void pawl_reader_close(pawl_reader *reader)
+void pawl_reader_free(pawl_reader *reader)
 {
     if (reader != NULL) {
         pawl__watch_unsubscribe(&reader->subscriber);

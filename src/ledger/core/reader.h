@@ -6,7 +6,7 @@
 
 #include "base/core/macros.h"
 
-DEFINE_AUTO(pawl_reader *, pawl_reader_close)
+DEFINE_AUTO(pawl_reader *, pawl_reader_free)
 
 /* Complete turns are those of now, though the reader ends at `up_to`. Before the first event. */
 void pawl__ledger_reader_as_of_now(pawl_reader *reader);

@@ -10,6 +10,7 @@
 #include "base/core/buf.h"
 #include "base/core/error.h"
 #include "base/core/map.h"
+#include "base/core/sized.h"
 #include "base/os/clock.h"
 #include "ledger/core/event.h"
 #include "ledger/core/internal.h"
@@ -56,6 +57,7 @@ static struct ledger_request request_for(const pawl_turn *turn, enum ledger_requ
 static pawl_status check_turn(pawl_view run_id, int64_t number, pawl_error *reterr)
 {
     pawl_event probe = {
+        .size = sizeof(pawl_event),
         .id = pawl_view_of("x"),
         .run_id = run_id,
         .turn = number,
@@ -282,6 +284,7 @@ pawl_status pawl_turn_append(pawl_turn *turn,
     AUTO(pawl__ledger_batch_done) struct ledger_batch batch = { 0 };
 
     NEED(turn, reterr);
+    TRY(pawl__check_sized("ret_results", ret_results, reterr));
     TRY(pawl__ledger_batch_init(&batch, events, count, reterr));
     TRY(set_run_and_turn(turn, &batch, reterr));
     TRY(pawl__ledger_batch_check(turn->ledger, &batch, reterr));

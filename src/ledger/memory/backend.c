@@ -469,7 +469,8 @@ static pawl_status memory_counts(struct ledger_backend *base,
         while (next < found && by_name(&entries[first], &entries[next]) == 0) {
             next++;
         }
-        going = visit(context, entries[first].name, next - first);
+        going =
+            visit(context, &(pawl_count){ sizeof(pawl_count), entries[first].name, next - first });
         first = next;
     }
     free(entries);

@@ -186,8 +186,9 @@ void pawl__ledger_memory_turns_drop(struct memory_turns *turns)
 
 static pawl_turn_info info_of(const struct ledger_turn *turn)
 {
-    return (pawl_turn_info){ turn->run_id, turn->turn,         turn->attempt,
-                             turn->state,  turn->begin_offset, turn->end_offset };
+    return (pawl_turn_info){ sizeof(pawl_turn_info), turn->run_id, turn->turn,
+                             turn->attempt,          turn->state,  turn->begin_offset,
+                             turn->end_offset };
 }
 
 /* A copy of the row, so that no lock is held while a visitor reads it; its name does not move. */

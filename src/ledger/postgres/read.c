@@ -48,6 +48,7 @@ static pawl_status event_of(const struct pawl__pg_rows *rows,
 {
     pawl_view hash = pawl__pg_get_bytes(rows, row, 9);
     pawl_event event = {
+        .size = sizeof(pawl_event),
         .offset = (uint64_t)pawl__pg_get_i64(rows, row, 0),
         .id = pawl__pg_get_text(rows, row, 1),
         .run_id = pawl__pg_get_text(rows, row, 2),
@@ -292,7 +293,8 @@ pawl_status pawl__ledger_pg_counts(struct ledger_backend *base,
     TRY(ask(base, statements[by], values, COUNT_OF(values), &rows, reterr));
     for (size_t i = 0; i < rows.count; i++) {
         uint64_t count = (uint64_t)pawl__pg_get_i64(&rows, i, 1);
-        if (!visit(context, pawl__pg_get_text(&rows, i, 0), count)) {
+        if (!visit(context,
+                   &(pawl_count){ sizeof(pawl_count), pawl__pg_get_text(&rows, i, 0), count })) {
             break;
         }
     }
@@ -302,6 +304,7 @@ pawl_status pawl__ledger_pg_counts(struct ledger_backend *base,
 static pawl_turn_info turn_at(const struct pawl__pg_rows *rows, size_t row)
 {
     return (pawl_turn_info){
+        .size = sizeof(pawl_turn_info),
         .run_id = pawl__pg_get_text(rows, row, 0),
         .turn = pawl__pg_get_i64(rows, row, 1),
         .attempt = (uint32_t)pawl__pg_get_i64(rows, row, 2),
@@ -330,7 +333,9 @@ pawl_status pawl__ledger_pg_turns(struct ledger_backend *base,
                                   pawl_error *reterr)
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    pawl_turn_info last = { .turn = INT64_MIN, .begin_offset = (uint64_t)INT64_MIN };
+    pawl_turn_info last = { .size = sizeof(pawl_turn_info),
+                            .turn = INT64_MIN,
+                            .begin_offset = (uint64_t)INT64_MIN };
 
     for (;;) {
         /* The last row's name is in the page that is being replaced: it lives until the answer. */

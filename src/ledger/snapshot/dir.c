@@ -259,6 +259,7 @@ pawl_status pawl_snapshot_list(const char *directory,
         pawl_error error = PAWL_ERROR_INIT;
         TRY(pawl__fs_check_path(path, reterr));
         pawl_snapshot_info info = {
+            .size = sizeof(pawl_snapshot_info),
             .path = path,
             .offset = offsets[i],
             .taken_at_us = taken_at_us(path),

@@ -10,6 +10,7 @@
 #include "base/core/buf.h"
 #include "base/core/error.h"
 #include "base/core/sha256.h"
+#include "base/core/sized.h"
 #include "base/json/json.h"
 #include "base/os/clock.h"
 #include "base/os/fs.h"
@@ -96,7 +97,7 @@ static pawl_status parse_proof(pawl_view text, pawl_proof *ret_proof, pawl_error
 {
     json_auto_t *json = NULL;
     struct pawl__json_node object;
-    pawl_proof proof = { 0 };
+    pawl_proof proof = { .size = sizeof(pawl_proof) };
     struct {
         const char *key;
         int64_t value;
@@ -115,7 +116,7 @@ static pawl_status parse_proof(pawl_view text, pawl_proof *ret_proof, pawl_error
     proof.snapshot_offset = (uint64_t)numbers[0].value;
     proof.replayed = (uint64_t)numbers[1].value;
     proof.head.offset = (uint64_t)numbers[2].value;
-    *ret_proof = proof;
+    pawl__give_sized(&proof, sizeof(proof), ret_proof);
     return PAWL_OK;
 }
 
@@ -126,6 +127,7 @@ pawl_status pawl_ledger_last_proof(const char *directory, pawl_proof *ret_proof,
 
     NEED_TEXT(directory, reterr);
     NEED(ret_proof, reterr);
+    TRY(pawl__check_sized("ret_proof", ret_proof, reterr));
     AUTO(pawl__text_free) char *path = pawl__fs_join(directory, PROOF_NAME);
     TRY(pawl__fs_check_path(path, reterr));
     pawl_status status = pawl__fs_read_small(path, text, sizeof(text), &len, reterr);
@@ -232,10 +234,11 @@ pawl_status pawl_ledger_prove(pawl_ledger *ledger,
                               pawl_proof *ret_proof,
                               pawl_error *reterr)
 {
-    pawl_proof proof = { 0 };
+    pawl_proof proof = { .size = sizeof(pawl_proof) };
 
     NEED(ledger, reterr);
     NEED_TEXT(directory, reterr);
+    TRY(pawl__check_sized("ret_proof", ret_proof, reterr));
     pawl_status status = prove(ledger, directory, &proof, reterr);
     if (status != PAWL_OK) {
         pawl__fail_context(
@@ -247,8 +250,6 @@ pawl_status pawl_ledger_prove(pawl_ledger *ledger,
                    "this snapshot away and take a new one")
                                       : status;
     }
-    if (ret_proof != NULL) {
-        *ret_proof = proof;
-    }
+    pawl__give_sized(&proof, sizeof(proof), ret_proof);
     return PAWL_OK;
 }

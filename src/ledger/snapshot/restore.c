@@ -62,7 +62,7 @@ static pawl_status verify_restored(const struct ledger_restore *restore,
                                    pawl_error *reterr)
 {
     AUTO(pawl__ledger_backend_close) struct ledger_backend *backend = NULL;
-    pawl_verify_report report = { .first_bad_offset = 0 };
+    pawl_verify_report report = { .size = sizeof(pawl_verify_report), .first_bad_offset = 0 };
     pawl_verify_options options = PAWL_VERIFY_OPTIONS_INIT;
     pawl_status status = pawl__ledger_snapshot_open(restore->scratch->path, &backend, reterr);
 
@@ -264,7 +264,7 @@ static void fill_restored(const struct snapshot_choice *choice,
 {
     uint64_t known_end = MAX(restored->known_end, choice->newest);
 
-    *ret_restored = (pawl_restored){ .head = restored->head };
+    *ret_restored = (pawl_restored){ .size = sizeof(pawl_restored), .head = restored->head };
     if (known_end > restored->head.offset) {
         ret_restored->lost = known_end - restored->head.offset;
         LOG_WARNING(
@@ -340,13 +340,16 @@ pawl_status pawl_snapshot_restore(const char *snapshot,
                                   pawl_error *reterr)
 {
     pawl_restore_options read = PAWL_RESTORE_OPTIONS_INIT;
-    pawl_restored unused;
+    pawl_restored made = PAWL_RESTORED_INIT;
 
     NEED_TEXT(snapshot, reterr);
+    TRY(pawl__check_sized("ret_restored", ret_restored, reterr));
     TRY(pawl__take_sized("restore options", options, &read, sizeof(read), reterr));
     TRY(check_texts(&read, reterr));
-    pawl_status status =
-        restore(snapshot, &read, ret_restored == NULL ? &unused : ret_restored, reterr);
-    return status == PAWL_OK ? PAWL_OK
-                             : pawl__fail_context(reterr, status, "restore '%s'", snapshot);
+    pawl_status status = restore(snapshot, &read, &made, reterr);
+    if (status != PAWL_OK) {
+        return pawl__fail_context(reterr, status, "restore '%s'", snapshot);
+    }
+    pawl__give_sized(&made, sizeof(made), ret_restored);
+    return PAWL_OK;
 }

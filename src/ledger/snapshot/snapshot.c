@@ -122,7 +122,7 @@ pawl_status pawl__ledger_snapshot_verify(const char *path,
 {
     AUTO(pawl__ledger_backend_close) struct ledger_backend *backend = NULL;
     pawl_verify_options options = PAWL_VERIFY_OPTIONS_INIT;
-    pawl_verify_report report = { 0 };
+    pawl_verify_report report = { .size = sizeof(pawl_verify_report) };
 
     options.progress = pawl__ledger_stage_tell;
     options.progress_context = stage;

@@ -422,7 +422,10 @@ pawl_status pawl__ledger_sqlite_counts(struct ledger_backend *base,
     TRY(ask(base, statements[by], &asked, reterr));
     bind_filter(stmt, 1, filter, &texts);
     for (bool wanted = true; wanted && pawl__sqlite_more(stmt, &status, reterr);) {
-        wanted = visit(context, pawl__sqlite_text(stmt, 0), (uint64_t)pawl__sqlite_i64(stmt, 1));
+        const pawl_count count = { sizeof(count),
+                                   pawl__sqlite_text(stmt, 0),
+                                   (uint64_t)pawl__sqlite_i64(stmt, 1) };
+        wanted = visit(context, &count);
     }
     return status;
 }
@@ -436,6 +439,7 @@ static pawl_status each_turn(struct pawl__sqlite_stmt *stmt,
 
     for (bool wanted = true; wanted && pawl__sqlite_more(stmt, &status, reterr);) {
         pawl_turn_info info = {
+            .size = sizeof(pawl_turn_info),
             .run_id = pawl__sqlite_text(stmt, 0),
             .turn = pawl__sqlite_i64(stmt, 1),
             .attempt = (uint32_t)pawl__sqlite_i64(stmt, 2),

@@ -347,8 +347,8 @@ static pawl_status read_hash(struct reading *reading, uint8_t ret_hash[PAWL_LEDG
  */
 static pawl_status check_both(pawl_view payload, pawl_view text, pawl_error *reterr)
 {
-    const pawl_event one = { .payload = payload };
-    const pawl_event other = { .payload = text };
+    const pawl_event one = { .size = sizeof(pawl_event), .payload = payload };
+    const pawl_event other = { .size = sizeof(pawl_event), .payload = text };
     pawl_status status = pawl__ledger_event_same_content(&one, &other, reterr);
 
     return status == PAWL_OK || status == PAWL_NOMEM
@@ -420,7 +420,7 @@ pawl_status pawl__ledger_event_read_json(pawl_view json,
                                          pawl_event *ret_event,
                                          pawl_error *reterr)
 {
-    static const pawl_event nothing = { .turn = -1 };
+    static const pawl_event nothing = { .size = sizeof(pawl_event), .turn = -1 };
     struct reading reading = { .split = { .text = json, .reterr = reterr }, .arena = arena };
     pawl_event event = defaults == NULL ? nothing : *defaults;
 

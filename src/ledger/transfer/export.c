@@ -19,7 +19,7 @@ enum { CHUNK_BYTES = 1 << 18, TELL_EVERY = 512 };
 
 static void close_reader(pawl_reader **reader)
 {
-    pawl_reader_close(*reader);
+    pawl_reader_free(*reader);
 }
 
 pawl_status pawl__ledger_progress_tell(const struct ledger_progress *progress,

@@ -7,6 +7,7 @@
 
 #include "base/core/argument.h"
 #include "base/core/error.h"
+#include "base/core/sized.h"
 #include "base/os/clock.h"
 #include "base/os/fs.h"
 #include "base/os/lines.h"
@@ -42,6 +43,8 @@ static pawl_status append_range(struct ledger_import *import,
                                 pawl_error *reterr)
 {
     pawl_error refused = PAWL_ERROR_INIT;
+
+    import->results[from].size = sizeof(import->results[from]);
     pawl_status status = pawl__ledger_copy(
         import->ledger, &import->events[from], count, &import->results[from], &refused);
 
@@ -118,6 +121,7 @@ static pawl_status import_line(struct ledger_import *import,
 {
     AUTO(pawl__arena_done) struct pawl__arena scratch = ARENA_INIT;
     const pawl_event defaults = {
+        .size = sizeof(pawl_event),
         .turn = -1,
         .created_at_us = pawl__wall_us(import->ledger->engine.clock),
         .schema_version = 1,
@@ -198,6 +202,7 @@ pawl_status pawl_ledger_import(pawl_ledger *ledger,
 {
     NEED(ledger, reterr);
     NEED_TEXT(path, reterr);
+    TRY(pawl__check_sized("ret_report", ret_report, reterr));
     if ((size_t)format >= COUNT_OF(formats)) {
         return pawl__fail(reterr, PAWL_INVALID, "format: is %d, which is none", (int)format);
     }
@@ -211,8 +216,6 @@ pawl_status pawl_ledger_import(pawl_ledger *ledger,
     import->texts = (struct pawl__arena)ARENA_INIT;
     import->unit = formats[format].unit;
     pawl_status status = formats[format].import(import, path, reterr);
-    if (ret_report != NULL) {
-        *ret_report = import->report;
-    }
+    pawl__give_sized(&import->report, sizeof(import->report), ret_report);
     return status == PAWL_OK ? status : pawl__fail_context(reterr, status, "import '%s'", path);
 }

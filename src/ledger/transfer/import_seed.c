@@ -167,6 +167,7 @@ static pawl_status read_row(struct pawl__sqlite_stmt *stmt,
                             pawl_error *reterr)
 {
     *ret_event = (pawl_event){
+        .size = sizeof(pawl_event),
         .id = pawl__sqlite_text(stmt, 1),
         .run_id = pawl__sqlite_text(stmt, 2),
         .kind = pawl__sqlite_text(stmt, 4),

@@ -217,6 +217,7 @@ static pawl_status read_row(const struct pawl__duck_rows *rows,
                             pawl_error *reterr)
 {
     *ret_event = (pawl_event){
+        .size = sizeof(pawl_event),
         .id = pawl__duck_get_text(rows, PARQUET_ID),
         .run_id = pawl__duck_get_text(rows, PARQUET_RUN_ID),
         .kind = pawl__duck_get_text(rows, PARQUET_KIND),

@@ -72,7 +72,9 @@ static pawl_status claim_of(const pawl_event *event,
                             struct claim *ret_claim,
                             pawl_error *reterr)
 {
-    pawl_turn_info info = { .run_id = event->run_id, .turn = event->turn };
+    pawl_turn_info info = { .size = sizeof(pawl_turn_info),
+                            .run_id = event->run_id,
+                            .turn = event->turn };
 
     /* One that the ledger did not write itself is about attempt 0, of which no row speaks. */
     (void)!pawl__ledger_event_turn_attempt(event, &info.attempt, NULL);

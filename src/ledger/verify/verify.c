@@ -6,6 +6,7 @@
 
 #include "base/core/argument.h"
 #include "base/core/error.h"
+#include "base/core/sized.h"
 #include "base/thread/inside.h"
 #include "ledger/core/chain.h"
 #include "ledger/core/internal.h"
@@ -460,6 +461,7 @@ pawl_status pawl__ledger_verify_chain(struct ledger_backend *backend,
                          .options = PAWL_VERIFY_OPTIONS_INIT,
                          .anchor = PAWL_ERROR_INIT };
 
+    TRY(pawl__check_sized("ret_report", ret_report, reterr));
     TRY(pawl__take_sized("verify options", options, &walk.options, sizeof(walk.options), reterr));
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status = pawl__ledger_verify_index_start(&walk.indexes, &error);
@@ -474,7 +476,7 @@ pawl_status pawl__ledger_verify_chain(struct ledger_backend *backend,
     }
     if (ret_report != NULL
         && (status == PAWL_OK || status == PAWL_CORRUPT || status == PAWL_CANCELLED)) {
-        *ret_report = walk.report;
+        pawl__give_sized(&walk.report, sizeof(walk.report), ret_report);
     }
     return status;
 }

@@ -186,7 +186,7 @@ pawl_status pawl__serve_seq(struct pawl__serve_call *call, pawl_error *reterr)
     TRY(pawl__serve_app_of(call, path->app, &found, reterr));
     pawl__serve_page_start(&page, UINT64_MAX);
     for (uint16_t i = 0; i < pawl_app_get_descriptor(found.app)->partitions; i++) {
-        struct partition_row row = { .partition = i };
+        struct partition_row row = { .partition = i, .of = PAWL_SEQUENCER_STATUS_INIT };
 
         TRY(pawl_app_get_status(found.app, i, &row.of, reterr));
         TRY(pawl_app_get_log_end(found.app, i, &row.log_end, reterr));

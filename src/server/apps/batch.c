@@ -102,8 +102,13 @@ static bool submit(struct pawl__serve_call *call, json_t *json)
     atomic_fetch_add(&batch->left, 1);
     pawl_status status = pawl__json_dump(json, &text, &error);
     if (status == PAWL_OK) {
-        status =
-            pawl_app_submit_json(batch->app, 0, pawl__buf_view(&text), on_answer, command, &error);
+        status = pawl_app_exec_json_async(batch->app,
+                                          0,
+                                          (pawl_view){ NULL, 0 },
+                                          pawl__buf_view(&text),
+                                          on_answer,
+                                          command,
+                                          &error);
     }
     if (status != PAWL_OK) {
         command->error = error;

@@ -30,8 +30,7 @@ static void close_app(void *context)
     if (pawl__serve_probe_stop(closing->state.probe, deadline_ns, &closing->error) == PAWL_OK) {
         int64_t left_ms = MAX((deadline_ns - pawl__monotonic_ns(clock)) / NS_PER_MS, 1);
 
-        if (pawl_app_close_within(closing->state.app, (uint32_t)left_ms, &closing->error)
-            == PAWL_OK) {
+        if (pawl_app_close(closing->state.app, (uint32_t)left_ms, &closing->error) == PAWL_OK) {
             pawl__serve_probe_free(closing->state.probe); /* its commands are answered */
         }
     }

@@ -60,7 +60,7 @@ static pawl_status submit(struct pawl__serve_call *call,
     waiting->app = found.app;
     waiting->probe = found.probe;
     pawl__serve_probe_begins(found.probe);
-    pawl_status status = pawl_app_submit_json_with_key(
+    pawl_status status = pawl_app_exec_json_async(
         found.app, workspace, call->key, pawl__http_body(call->request), on_answer, call, reterr);
     pawl__http_drop_body(call->request);
     if (status != PAWL_OK) {

@@ -70,7 +70,7 @@ static pawl_status update_partition(struct node_gauges *gauges,
                                     uint16_t partition,
                                     pawl_error *reterr)
 {
-    pawl_sequencer_status of;
+    pawl_sequencer_status of = PAWL_SEQUENCER_STATUS_INIT;
     char number[8];
     const char *labels[] = { pawl_app_get_descriptor(app)->name, number };
 

@@ -100,19 +100,20 @@ struct findings {
     uint64_t left_out;
 };
 
-static void add_wrong(void *context, pawl_app_part part, const char *what)
+static bool add_damage(void *context, const pawl_app_damage *damage)
 {
     struct findings *findings = context;
 
     if (findings->text->len > FINDINGS_BYTES_MAX) {
         findings->left_out++;
-        return;
+        return true;
     }
     pawl__buf_add_text(findings->text, findings->count++ == 0 ? "" : ",");
     struct pawl__object object = pawl__object_start(findings->text);
-    pawl__object_text(&object, "part", pawl_view_of(pawl_app_part_word(part)));
-    pawl__object_text(&object, "what", pawl_view_of(what));
+    pawl__object_text(&object, "part", pawl_view_of(pawl_app_part_word(damage->part)));
+    pawl__object_text(&object, "what", pawl_view_of(damage->what));
     pawl__object_end(&object);
+    return true;
 }
 
 static void add_report(struct pawl__object *object,
@@ -148,7 +149,7 @@ static pawl_status verify(void *state,
     AUTO(release) struct node_app_state found = { .held = NULL };
     struct findings findings = { .text = result };
     const pawl_app_watch watch = watch_of(run);
-    pawl_app_report report = { .unaccounted = 0 };
+    pawl_app_report report = PAWL_APP_REPORT_INIT;
     pawl_error verdict = PAWL_ERROR_INIT;
 
     TRY(find(state, given->app, &found, reterr));
@@ -156,7 +157,7 @@ static pawl_status verify(void *state,
     pawl__object_key(&object, "findings");
     pawl__buf_add_char(result, '[');
     pawl_status status = pawl_app_verify_watched(
-        found.app, given->workspace, add_wrong, &findings, &watch, &report, &verdict);
+        found.app, given->workspace, add_damage, &findings, &watch, &report, &verdict);
     if (status != PAWL_OK && status != PAWL_CORRUPT) { /* it could not be checked */
         return pawl__fail_with(reterr, status, &verdict);
     }
@@ -175,9 +176,10 @@ struct certifying {
     struct pawl__buf *result;
     uint64_t rows;
     uint64_t findings; /* of the row */
+    pawl_error error;  /* of a row; PAWL_OK: none */
 };
 
-static void add_finding(void *context, const pawl_app_finding *finding)
+static bool add_finding(void *context, const pawl_app_finding *finding)
 {
     struct certifying *certifying = context;
 
@@ -189,29 +191,30 @@ static void add_finding(void *context, const pawl_app_finding *finding)
                          finding->first,
                          finding->last,
                          finding->plog_offset);
+    return true;
 }
 
-static pawl_status certify(void *context, uint16_t sequence, pawl_error *reterr)
+static pawl_status add_certificate(struct certifying *certifying,
+                                   const pawl_app_sequence *sequence,
+                                   pawl_error *reterr)
 {
-    struct certifying *certifying = context;
     const struct job_parameters *given = certifying->given;
-    const char *name = pawl_app_sequence_name(certifying->app, sequence);
     const pawl_app_watch watch = watch_of(certifying->run);
-    pawl_app_certificate certificate = { 0 };
+    pawl_app_certificate certificate = PAWL_APP_CERTIFICATE_INIT;
 
-    if (given->sequence.len > 0 && !pawl__view_is(given->sequence, name)) {
+    if (given->sequence.len > 0 && !pawl__view_is(given->sequence, sequence->name)) {
         return PAWL_OK;
     }
     pawl__buf_add_text(certifying->result, certifying->rows++ == 0 ? "" : ",");
     struct pawl__object object = pawl__object_start(certifying->result);
-    pawl__object_text(&object, "sequence", pawl_view_of(name));
+    pawl__object_text(&object, "sequence", pawl_view_of(sequence->name));
     pawl__object_key(&object, "findings");
     pawl__buf_add_char(certifying->result, '[');
     certifying->findings = 0;
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status = pawl_app_verify_sequence_watched(certifying->app,
                                                           given->workspace,
-                                                          sequence,
+                                                          sequence->id,
                                                           add_finding,
                                                           certifying,
                                                           &watch,
@@ -228,19 +231,31 @@ static pawl_status certify(void *context, uint16_t sequence, pawl_error *reterr)
     return PAWL_OK;
 }
 
+static bool certify(void *context, const pawl_app_sequence *sequence)
+{
+    struct certifying *certifying = context;
+
+    return add_certificate(certifying, sequence, &certifying->error) == PAWL_OK;
+}
+
 static pawl_status certify_all(void *state,
                                struct pawl__job_run *run,
                                const void *parameters,
                                struct pawl__buf *result,
                                pawl_error *reterr)
 {
-    struct certifying certifying = { .run = run, .given = parameters, .result = result };
+    struct certifying certifying = {
+        .run = run, .given = parameters, .result = result, .error = PAWL_ERROR_INIT
+    };
     AUTO(release) struct node_app_state found = { .held = NULL };
 
     TRY(find(state, certifying.given->app, &found, reterr));
     certifying.app = found.app;
     pawl__buf_add_text(result, "{\"sequences\":[");
     TRY(pawl_app_visit_sequences(found.app, certify, &certifying, reterr));
+    if (certifying.error.status != PAWL_OK) {
+        return pawl__fail_with(reterr, certifying.error.status, &certifying.error);
+    }
     pawl__buf_add_text(result, "]}");
     return PAWL_OK;
 }

@@ -260,12 +260,11 @@ static void remove_locked(struct node_apps *apps, struct node_app *app) REQUIRES
     }
 }
 
-static pawl_status ignore_record(void *context, const pawl_app_record *record, pawl_error *reterr)
+static bool ignore_record(void *context, const pawl_app_record *record)
 {
     (void)context;
     (void)record;
-    (void)reterr;
-    return PAWL_OK;
+    return true;
 }
 
 /* False: no memory. */
@@ -353,7 +352,7 @@ static pawl_status admit(struct node_apps *apps,
     if (status != PAWL_OK) {
         (void)!pawl__serve_probe_stop(probe, INT64_MAX, NULL); /* a read, which ends */
         pawl__serve_probe_free(probe);
-        pawl_app_close(opened);
+        pawl_app_close(opened, 0, NULL);
     }
     return status;
 }
@@ -373,7 +372,7 @@ pawl_status pawl__serve_app_add(struct apps_part *part,
     }
     pawl__unlock(&apps->lock);
     if (status != PAWL_OK) {
-        pawl_app_close(opened);
+        pawl_app_close(opened, 0, NULL);
         return status;
     }
     status = admit(apps, app, opened, PAWL_CONFLICT, reterr);
@@ -549,7 +548,7 @@ static pawl_status close_handle(struct node_apps *apps,
 
     pawl__serve_probe_cancel(state->probe);
     TRY(pawl__serve_probe_stop(state->probe, now_ns(apps) + close_ms * NS_PER_MS, reterr));
-    TRY(pawl_app_close_within(state->app, (uint32_t)close_ms, reterr));
+    TRY(pawl_app_close(state->app, (uint32_t)close_ms, reterr));
     pawl__serve_probe_free(state->probe);
     return PAWL_OK;
 }
@@ -602,15 +601,20 @@ static void run_opener(void *context)
     pawl__unlock(&apps->lock);
 }
 
-static pawl_status add_found(void *context, const char *name, pawl_error *reterr)
+struct finding {
+    struct node_apps *apps;
+    pawl_error error; /* PAWL_OK: all could be added */
+};
+
+static bool add_found(void *context, const char *name)
 {
-    struct node_apps *apps = context;
+    struct finding *finding = context;
     struct node_app *app = NULL;
 
-    pawl__lock(&apps->lock);
-    pawl_status status = add_locked(apps, name, &app, reterr);
-    pawl__unlock(&apps->lock);
-    return status;
+    pawl__lock(&finding->apps->lock);
+    pawl_status status = add_locked(finding->apps, name, &app, &finding->error);
+    pawl__unlock(&finding->apps->lock);
+    return status == PAWL_OK;
 }
 
 void pawl__serve_apps_await(struct apps_part *part, int64_t deadline_ns)
@@ -651,7 +655,12 @@ pawl_status pawl__serve_apps_new(struct apps_part *part, pawl_error *reterr)
 
 pawl_status pawl__serve_apps_list(struct apps_part *part, pawl_error *reterr)
 {
-    return pawl_app_list(part->location, add_found, part->apps, reterr);
+    struct finding finding = { part->apps, PAWL_ERROR_INIT };
+
+    TRY(pawl_app_list(part->location, add_found, &finding, reterr));
+    return finding.error.status == PAWL_OK
+               ? PAWL_OK
+               : pawl__fail_with(reterr, finding.error.status, &finding.error);
 }
 
 pawl_status pawl__serve_apps_start(struct apps_part *part, pawl_error *reterr)

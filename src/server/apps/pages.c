@@ -12,6 +12,7 @@
 struct walk {
     pawl_app *app;
     struct pawl__serve_page page;
+    pawl_error error; /* of an item; PAWL_OK: none */
 };
 
 static void walk_done(struct walk *walk)
@@ -19,54 +20,62 @@ static void walk_done(struct walk *walk)
     pawl__serve_page_done(&walk->page);
 }
 
-static pawl_status add_record(void *context, const pawl_app_record *record, pawl_error *reterr)
+/* False: there is no such item. */
+static bool add_item(struct walk *walk, pawl_status status, const char *json, size_t len)
+{
+    if (status == PAWL_OK) {
+        (void)pawl__serve_page_add_json(&walk->page, (pawl_view){ json, len });
+    }
+    return status == PAWL_OK;
+}
+
+static bool add_record(void *context, const pawl_app_record *record)
 {
     struct walk *walk = context;
     AUTO(pawl__text_free) char *json = NULL;
     size_t len = 0;
 
     if (!pawl__serve_page_has_room_at(&walk->page, record->id)) {
-        return PAWL_CANCELLED;
+        return false;
     }
-    TRY(pawl_app_record_to_json(record, &json, &len, reterr));
-    (void)pawl__serve_page_add_json(&walk->page, (pawl_view){ json, len });
-    return PAWL_OK;
+    pawl_status status = pawl_app_record_to_json(record, &json, &len, &walk->error);
+    return add_item(walk, status, json, len);
 }
 
-static pawl_status add_event(struct walk *walk,
-                             const pawl_app_event *event,
-                             uint64_t offset,
-                             pawl_error *reterr)
+static bool add_event(struct walk *walk, const pawl_app_event *event, uint64_t offset)
 {
     AUTO(pawl__text_free) char *json = NULL;
     size_t len = 0;
 
     if (!pawl__serve_page_has_room_at(&walk->page, offset)) {
-        return PAWL_CANCELLED;
+        return false;
     }
-    TRY(pawl_app_event_to_json(walk->app, event, &json, &len, reterr));
-    (void)pawl__serve_page_add_json(&walk->page, (pawl_view){ json, len });
-    return PAWL_OK;
+    pawl_status status = pawl_app_event_to_json(walk->app, event, &json, &len, &walk->error);
+    return add_item(walk, status, json, len);
 }
 
-static pawl_status add_wlog_event(void *context, const pawl_app_event *event, pawl_error *reterr)
+static bool add_wlog_event(void *context, const pawl_app_event *event)
 {
-    return add_event(context, event, event->wlog_offset, reterr);
+    return add_event(context, event, event->wlog_offset);
 }
 
-static pawl_status add_plog_event(void *context, const pawl_app_event *event, pawl_error *reterr)
+static bool add_plog_event(void *context, const pawl_app_event *event)
 {
-    return add_event(context, event, event->plog_offset, reterr);
+    return add_event(context, event, event->plog_offset);
 }
 
-/* CANCELLED with a next item is a full page. */
-static pawl_status answer(struct walk *walk, struct pawl__serve_call *call, pawl_status status)
+static pawl_status answer(struct walk *walk,
+                          struct pawl__serve_call *call,
+                          pawl_status status,
+                          pawl_error *reterr)
 {
-    if (status != PAWL_OK && !(status == PAWL_CANCELLED && walk->page.next[0] != '\0')) {
-        return status;
+    if (status == PAWL_OK && walk->error.status != PAWL_OK) {
+        return pawl__fail_with(reterr, walk->error.status, &walk->error);
     }
-    pawl__serve_page_answer(&walk->page, call);
-    return PAWL_OK;
+    if (status == PAWL_OK) {
+        pawl__serve_page_answer(&walk->page, call);
+    }
+    return status;
 }
 
 static pawl_status start(struct walk *walk,
@@ -88,37 +97,53 @@ static pawl_status start(struct walk *walk,
 pawl_status pawl__serve_records(struct pawl__serve_call *call, pawl_error *reterr)
 {
     const struct workspace_page *asked = call->parameters;
-    AUTO(walk_done) struct walk walk = { .app = NULL };
+    AUTO(walk_done) struct walk walk = { .error = PAWL_ERROR_INIT };
 
     TRY(start(&walk, call, asked->app, asked->limit, reterr));
     return answer(
         &walk,
         call,
         pawl_app_read_c_records(
-            walk.app, asked->wsid, asked->from, asked->limit + 1, add_record, &walk, reterr));
+            walk.app, asked->wsid, asked->from, asked->limit + 1, add_record, &walk, reterr),
+        reterr);
 }
 
-static pawl_status on_record(void *context, const pawl_app_record *record, pawl_error *reterr)
+struct one_record {
+    struct pawl__buf body;
+    pawl_error error; /* PAWL_OK: none */
+};
+
+static void one_record_done(struct one_record *one)
 {
-    struct pawl__buf *body = context;
+    pawl__buf_done(&one->body);
+}
+
+static bool on_record(void *context, const pawl_app_record *record)
+{
+    struct one_record *one = context;
     AUTO(pawl__text_free) char *json = NULL;
     size_t len = 0;
 
-    TRY(pawl_app_record_to_json(record, &json, &len, reterr));
-    pawl__buf_add(body, (pawl_view){ json, len });
-    pawl__buf_add_char(body, '\n');
-    return PAWL_OK;
+    if (pawl_app_record_to_json(record, &json, &len, &one->error) == PAWL_OK) {
+        pawl__buf_add(&one->body, (pawl_view){ json, len });
+        pawl__buf_add_char(&one->body, '\n');
+    }
+    return true;
 }
 
 pawl_status pawl__serve_record(struct pawl__serve_call *call, pawl_error *reterr)
 {
     const struct record_path *path = call->parameters;
-    AUTO(pawl__buf_done) struct pawl__buf body = BUF_INIT(RECORD_BYTES_MAX);
+    AUTO(one_record_done)
+    struct one_record one = { BUF_INIT(RECORD_BYTES_MAX), PAWL_ERROR_INIT };
     struct node_app_state found;
 
     TRY(pawl__serve_app_of(call, path->app, &found, reterr));
-    TRY(pawl_app_read_record(found.app, path->wsid, path->id, on_record, &body, reterr));
-    pawl__serve_answer_buf(call, 200, &body);
+    TRY(pawl_app_read_record(found.app, path->wsid, path->id, on_record, &one, reterr));
+    if (one.error.status != PAWL_OK) {
+        return pawl__fail_with(reterr, one.error.status, &one.error);
+    }
+    pawl__serve_answer_buf(call, 200, &one.body);
     return PAWL_OK;
 }
 
@@ -127,20 +152,21 @@ pawl_status pawl__serve_record(struct pawl__serve_call *call, pawl_error *reterr
 pawl_status pawl__serve_wlog(struct pawl__serve_call *call, pawl_error *reterr)
 {
     const struct workspace_page *asked = call->parameters;
-    AUTO(walk_done) struct walk walk = { .app = NULL };
+    AUTO(walk_done) struct walk walk = { .error = PAWL_ERROR_INIT };
 
     TRY(start(&walk, call, asked->app, asked->limit, reterr));
     return answer(
         &walk,
         call,
         pawl_app_read_wlog(
-            walk.app, asked->wsid, asked->from, asked->limit + 1, add_wlog_event, &walk, reterr));
+            walk.app, asked->wsid, asked->from, asked->limit + 1, add_wlog_event, &walk, reterr),
+        reterr);
 }
 
 pawl_status pawl__serve_plog(struct pawl__serve_call *call, pawl_error *reterr)
 {
     const struct partition_page *asked = call->parameters;
-    AUTO(walk_done) struct walk walk = { .app = NULL };
+    AUTO(walk_done) struct walk walk = { .error = PAWL_ERROR_INIT };
 
     TRY(start(&walk, call, asked->app, asked->limit, reterr));
     unsigned count = pawl_app_get_descriptor(walk.app)->partitions;
@@ -159,5 +185,6 @@ pawl_status pawl__serve_plog(struct pawl__serve_call *call, pawl_error *reterr)
                                      asked->limit + 1,
                                      add_plog_event,
                                      &walk,
-                                     reterr));
+                                     reterr),
+                  reterr);
 }

@@ -89,7 +89,7 @@ static pawl_status close_part(void *state, int64_t deadline_ns, pawl_error *rete
 /* Why a partition takes no commands now; NULL: it does. */
 static const char *why_not(pawl_app *app, uint16_t partition)
 {
-    pawl_sequencer_status of;
+    pawl_sequencer_status of = PAWL_SEQUENCER_STATUS_INIT;
     pawl_error error = PAWL_ERROR_INIT;
 
     if (pawl_app_get_status(app, partition, &of, &error) != PAWL_OK) {

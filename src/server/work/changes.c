@@ -134,11 +134,11 @@ static void write_event(const pawl_work_change *change, struct pawl__buf *buf)
     AUTO(pawl__text_free) char *json = NULL;
     size_t len = 0;
 
-    if (pawl_work_change_to_json(change, &json, &len, NULL) != PAWL_OK) {
+    if (pawl_work_change_to_json(change, &json, &len, NULL) != PAWL_OK
+        || pawl_work_position_format(&change->position, id, sizeof(id), NULL) != PAWL_OK) {
         buf->broken = true;
         return;
     }
-    pawl_work_position_format(&change->position, id);
     pawl__http_event_write(
         pawl_view_of(id), pawl_view_of(change->to), (pawl_view){ json, len }, buf);
 }

@@ -31,13 +31,14 @@ pawl_status pawl__serve_work_checkpoint_add(struct pawl__serve_call *call, pawl_
 {
     const struct task_path *path = call->parameters;
     const struct new_checkpoint *body = call->body;
-    const pawl_checkpoint checkpoint = { .checkpoint_id = body->checkpoint_id,
+    const pawl_checkpoint checkpoint = { .size = sizeof(pawl_checkpoint),
+                                         .checkpoint_id = body->checkpoint_id,
                                          .task_id = path->task,
                                          .work_item_id = body->work_item_id,
                                          .type = body->type,
                                          .snapshot_data = body->snapshot_data,
                                          .metadata = body->metadata };
-    const pawl_lease lease = { body->work_item_id, body->token };
+    const pawl_lease lease = { sizeof(pawl_lease), body->work_item_id, body->token };
     char id[PAWL_WORK_NAME_BYTES_MAX + 1];
     struct checkpoint_added added = { .sequence_number = 0 };
     pawl_work *store = NULL;
@@ -46,8 +47,13 @@ pawl_status pawl__serve_work_checkpoint_add(struct pawl__serve_call *call, pawl_
     TRY(check_lease(body, reterr));
     TRY(pawl__serve_work_find(call->part, NODE_WORK_THAT_EXISTS, &store, reterr));
     TRY(is_new(store, body->checkpoint_id, &created, reterr));
-    TRY(pawl_checkpoint_add(
-        store, &checkpoint, body->token == 0 ? NULL : &lease, &added.sequence_number, id, reterr));
+    TRY(pawl_checkpoint_add(store,
+                            &checkpoint,
+                            body->token == 0 ? NULL : &lease,
+                            &added.sequence_number,
+                            id,
+                            PAWL_WORK_NAME_BYTES_MAX + 1,
+                            reterr));
     added.checkpoint_id = pawl_view_of(id);
     pawl__serve_answer(call, created ? 201 : 200, &added);
     return PAWL_OK;

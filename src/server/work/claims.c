@@ -70,7 +70,7 @@ static void on_released(void *context, const pawl_error *outcome)
 /* An item that no client learns of. */
 static void release_item(struct claiming *claiming, const pawl_item *item)
 {
-    const pawl_lease lease = { item->work_item_id, item->token };
+    const pawl_lease lease = { sizeof(pawl_lease), item->work_item_id, item->token };
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status =
         claiming->may_block

@@ -13,6 +13,9 @@ pawl_status pawl__serve_work_submit(struct pawl__serve_call *call, pawl_error *r
     if (results == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for items");
     }
+    for (size_t i = 0; i < batch->count; i++) {
+        results[i].size = sizeof(results[i]);
+    }
     TRY(pawl__serve_work_find(call->part, NODE_WORK_TO_CREATE, &store, reterr));
     TRY(pawl_work_submit(store, batch->items, batch->count, results, reterr));
     for (size_t i = 0; i < batch->count; i++) {

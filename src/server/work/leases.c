@@ -14,7 +14,7 @@ static pawl_lease lease_of(const struct pawl__serve_call *call, uint64_t token)
 {
     const struct item_path *path = call->parameters;
 
-    return (pawl_lease){ path->item, token };
+    return (pawl_lease){ sizeof(pawl_lease), path->item, token };
 }
 
 static pawl_status find(struct pawl__serve_call *call, pawl_work **ret_store, pawl_error *reterr)

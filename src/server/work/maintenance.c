@@ -25,7 +25,7 @@ struct node_maintenance {
 
 static void sweep(pawl_work *store, pawl_error *error)
 {
-    pawl_sweep_report report = { 0 };
+    pawl_sweep_report report = { .size = sizeof(pawl_sweep_report) };
 
     if (pawl_work_sweep(store, &report, error) == PAWL_OK && report.expired > 0) {
         LOG_INFO("leases ran out and were taken back",

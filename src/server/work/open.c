@@ -70,7 +70,7 @@ static void set_health(struct node_work *work, const pawl_error *error)
  * it fails on a locked or replaced file. */
 static pawl_status try_to_write(pawl_work *store, pawl_error *reterr)
 {
-    const pawl_lease nobodys = { pawl_view_of("pawl-probe"), INT64_MAX };
+    const pawl_lease nobodys = { sizeof(pawl_lease), pawl_view_of("pawl-probe"), INT64_MAX };
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status = pawl_work_heartbeat(store, &nobodys, 0, NULL, &error);
 
@@ -198,7 +198,7 @@ pawl_status pawl__serve_work_close(struct node_work *work, pawl_error *reterr)
     pawl__serve_changes_free(work->changes);
     pawl__serve_maintenance_free(work->maintenance);
     pawl__serve_probe_free(work->probe);
-    pawl_work_close(store);
+    pawl_work_close(store, 0, NULL);
     if (work->ready) {
         pawl__lock_cond_done(&work->lock, &work->changed);
     }

@@ -49,7 +49,7 @@ pawl_status pawl__serve_work_stats(struct pawl__serve_call *call, pawl_error *re
     struct rows types = { .record = &pawl__serve_type_stats_record, .arena = &call->arena };
     AUTO(rows_done)
     struct rows tasks = { .record = &pawl__serve_growth_record, .arena = &call->arena };
-    struct work_stats answer = { .type_count = 0 };
+    struct work_stats answer = { .of = PAWL_WORK_STATS_INIT };
     pawl_work *store = NULL;
     pawl_status status = pawl__serve_work_find(call->part, NODE_WORK_THAT_EXISTS, &store, reterr);
 

@@ -30,7 +30,8 @@ static pawl_status is_new(pawl_work *store, pawl_view task_id, bool *ret_new, pa
 pawl_status pawl__serve_work_task_create(struct pawl__serve_call *call, pawl_error *reterr)
 {
     const struct new_task *body = call->body;
-    const pawl_task task = { .task_id = body->task_id,
+    const pawl_task task = { .size = sizeof(pawl_task),
+                             .task_id = body->task_id,
                              .title = body->title.data == NULL ? body->task_id : body->title,
                              .metadata = body->metadata };
     char id[PAWL_WORK_NAME_BYTES_MAX + 1];
@@ -39,7 +40,7 @@ pawl_status pawl__serve_work_task_create(struct pawl__serve_call *call, pawl_err
 
     TRY(pawl__serve_work_find(call->part, NODE_WORK_TO_CREATE, &store, reterr));
     TRY(is_new(store, task.task_id, &created, reterr));
-    TRY(pawl_task_create(store, &task, id, reterr));
+    TRY(pawl_task_create(store, &task, id, PAWL_WORK_NAME_BYTES_MAX + 1, reterr));
     return answer_task(call, store, pawl_view_of(id), created ? 201 : 200, reterr);
 }
 

@@ -7,6 +7,7 @@
 #include "base/core/argument.h"
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "base/core/sized.h"
 #include "base/json/json.h"
 #include "base/thread/inside.h"
 #include "work/checkpoints/diff.h"
@@ -230,18 +231,39 @@ pawl_status pawl_checkpoint_add(pawl_work *work,
                                 const pawl_lease *lease,
                                 int64_t *ret_sequence,
                                 char *ret_id,
+                                size_t room,
                                 pawl_error *reterr)
 {
+    static const pawl_evidence evidence = PAWL_EVIDENCE_INIT;
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    pawl_checkpoint given = PAWL_CHECKPOINT_INIT;
+    pawl_lease held = PAWL_LEASE_INIT;
+
     NEED(work, checkpoint, reterr);
+    TRY(pawl__take_sized("checkpoint", checkpoint, &given, sizeof(given), reterr));
+    TRY(pawl__take_sized("lease", lease, &held, sizeof(held), reterr));
+    NEED_ARRAY(given.evidence, given.evidence_count, reterr);
+    const void *pieces = given.evidence;
+    TRY(pawl__widen_sized("evidence",
+                          &pieces,
+                          given.evidence_count <= PAWL_EVIDENCE_MAX ? given.evidence_count : 0,
+                          &evidence,
+                          sizeof(evidence),
+                          &arena,
+                          reterr));
+    given.evidence = pieces;
+    const pawl_checkpoint asked = given;
+    checkpoint = &asked;
+    lease = lease == NULL ? NULL : &held;
     NEED_VIEW(checkpoint->checkpoint_id, reterr);
     NEED_VIEW(checkpoint->task_id, reterr);
     NEED_VIEW(checkpoint->work_item_id, reterr);
     NEED_VIEW(checkpoint->snapshot_data, reterr);
     NEED_VIEW(checkpoint->metadata, reterr);
     char id[PAWL_WORK_NAME_BYTES_MAX + 1];
-    pawl_checkpoint given = *checkpoint;
     TRY(check_checkpoint(work, checkpoint, lease, reterr));
     TRY(pawl__work_id(checkpoint->checkpoint_id, id, reterr));
+    TRY(pawl__check_room("ret_id", ret_id, room, strlen(id) + 1, reterr));
     TRY(verify_first(work, checkpoint, reterr));
     given.checkpoint_id = pawl_view_of(id);
     struct add_request add = {
@@ -410,7 +432,7 @@ pawl_status pawl_checkpoint_page(pawl_work *work,
 
 pawl_status pawl_checkpoint_diff(const pawl_checkpoint *from,
                                  const pawl_checkpoint *to,
-                                 pawl_diff_visit visit,
+                                 pawl_difference_visit visit,
                                  void *context,
                                  pawl_error *reterr)
 {

@@ -9,7 +9,7 @@
 /* A walk: the path to where it stands, and room for the two values. Its depth is bounded by what
  * pawl__json_parse lets in. */
 struct walk {
-    pawl_diff_visit visit;
+    pawl_difference_visit visit;
     void *context;
     struct pawl__buf path;
     struct pawl__buf from;
@@ -63,7 +63,10 @@ static pawl_status compare_plain(struct walk *walk, json_t *from, json_t *to, pa
     pawl_view before = pawl__buf_view(&walk->from);
     pawl_view after = pawl__buf_view(&walk->to);
     if (!pawl__view_equal(before, after)) {
-        walk->stopped = !walk->visit(walk->context, pawl__buf_view(&walk->path), before, after);
+        const pawl_difference difference = {
+            sizeof(difference), pawl__buf_view(&walk->path), before, after
+        };
+        walk->stopped = !walk->visit(walk->context, &difference);
     }
     return PAWL_OK;
 }
@@ -117,7 +120,7 @@ static pawl_status compare(struct walk *walk, json_t *from, json_t *to, pawl_err
 }
 
 pawl_status pawl__work_json_diff(
-    pawl_view from, pawl_view to, pawl_diff_visit visit, void *context, pawl_error *reterr)
+    pawl_view from, pawl_view to, pawl_difference_visit visit, void *context, pawl_error *reterr)
 {
     json_auto_t *before = NULL;
     json_auto_t *after = NULL;

@@ -9,6 +9,6 @@
  * Numbers are the same when their canonical forms are: 1 and 1.0 are. INVALID says which of the two
  * is no JSON. */
 PAWL_MUST_USE pawl_status pawl__work_json_diff(
-    pawl_view from, pawl_view to, pawl_diff_visit visit, void *context, pawl_error *reterr);
+    pawl_view from, pawl_view to, pawl_difference_visit visit, void *context, pawl_error *reterr);
 
 #endif

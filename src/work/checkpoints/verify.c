@@ -133,6 +133,7 @@ pawl_status pawl_checkpoint_verify(pawl_work *work,
                                    pawl_view checkpoint_id,
                                    bool *ret_verified,
                                    char *ret_what,
+                                   size_t room,
                                    pawl_error *reterr)
 {
     NEED(work, ret_verified, reterr);
@@ -143,8 +144,8 @@ pawl_status pawl_checkpoint_verify(pawl_work *work,
     TRY(pawl_checkpoint_get(work, checkpoint_id, (pawl_view){ NULL, 0 }, 0, &checkpoint, reterr));
     pawl_status status = pawl__work_checkpoint_verify(work, checkpoint, ret_verified, what, reterr);
     pawl_checkpoint_free(checkpoint);
-    if (status == PAWL_OK && ret_what != NULL) {
-        memcpy(ret_what, what, sizeof(what));
+    if (status == PAWL_OK && ret_what != NULL && room > 0) {
+        (void)snprintf(ret_what, room, "%s", what);
     }
     return status;
 }

@@ -140,7 +140,8 @@ static pawl_status copy_out(
     if (copy == NULL) {
         return no_memory(reterr);
     }
-    copy->claimed = (pawl_claimed){ .items = copy->items, .count = count };
+    copy->claimed =
+        (pawl_claimed){ .size = sizeof(pawl_claimed), .items = copy->items, .count = count };
     char *to = (char *)&copy->items[count];
     for (size_t i = 0; i < count; i++) {
         copy->items[i] = *at(list, i);

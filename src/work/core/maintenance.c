@@ -20,11 +20,15 @@ enum { BATCH_MAX = 10000, DAYS_MAX = 36500 };
 pawl_status pawl_work_get_stats(pawl_work *work, pawl_work_stats *ret_stats, pawl_error *reterr)
 {
     NEED(work, ret_stats, reterr);
+    TRY(pawl__check_sized("ret_stats", ret_stats, reterr));
     struct work_now now;
     TRY(work->backend->store->read_now(work->backend, &now, reterr));
     const struct work_stats_at at = { now.wall_us,
                                       now.wall_us - work->options.stale_ms * INT64_C(1000) };
-    return work->backend->maintenance->stats(work->backend, &at, ret_stats, reterr);
+    pawl_work_stats stats = PAWL_WORK_STATS_INIT;
+    TRY(work->backend->maintenance->stats(work->backend, &at, &stats, reterr));
+    pawl__give_sized(&stats, sizeof(stats), ret_stats);
+    return PAWL_OK;
 }
 
 pawl_status pawl_work_type_stats(pawl_work *work,
@@ -353,6 +357,7 @@ pawl_status pawl_work_retention(pawl_work *work,
                                 pawl_error *reterr)
 {
     NEED(work, reterr);
+    TRY(pawl__check_sized("ret_report", ret_report, reterr));
     struct run run = { .work = work, .rules = PAWL_RETENTION_INIT };
     struct work_now now;
     TRY(pawl__take_sized("retention", retention, &run.rules, sizeof(run.rules), reterr));
@@ -365,7 +370,7 @@ pawl_status pawl_work_retention(pawl_work *work,
     free(run.ids);
     pawl__arena_done(&run.arena);
     if (status == PAWL_OK && ret_report != NULL) {
-        *ret_report = run.report;
+        pawl__give_sized(&run.report, sizeof(run.report), ret_report);
     }
     return status;
 }

@@ -108,7 +108,7 @@ pawl_status pawl_work_get_metrics(pawl_work *work,
     AUTO(pawl__metrics_free_p) struct pawl__metrics *registry = NULL;
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(TEXT_BYTES_MAX);
     struct metrics metrics;
-    pawl_work_stats stats;
+    pawl_work_stats stats = PAWL_WORK_STATS_INIT;
     TRY(pawl__metrics_new(&registry, reterr));
     for (size_t i = 0; i < METRIC_COUNT; i++) {
         TRY(pawl__metrics_register(registry, &defs[i], &metrics.by_id[i], reterr));

@@ -212,7 +212,7 @@ pawl_status pawl__work_open_at(const char *location,
     snprintf(work->boot_id, sizeof(work->boot_id), "%s", boot_id);
     pawl_status status = open_work(work, location, options, clock, reterr);
     if (status != PAWL_OK) {
-        pawl_work_close(work);
+        pawl_work_close(work, 0, NULL);
         return pawl__open_failed("work", location, status, reterr);
     }
     *ret_work = work;
@@ -246,20 +246,20 @@ static void return_prefetched(void *work)
     pawl__work_prefetch_stop(((pawl_work *)work)->prefetch);
 }
 
-void pawl_work_close(pawl_work *work)
+pawl_status pawl_work_close(pawl_work *work, uint32_t timeout_ms, pawl_error *reterr)
 {
-    if (work == NULL || pawl__calls_check_outside(work, "work", NULL) != PAWL_OK
-        || pawl__work_check_thread(work, NULL) != PAWL_OK) {
-        return;
+    if (work == NULL) {
+        return PAWL_OK;
     }
+    TRY(pawl__calls_check_outside(work, "work", reterr));
+    TRY(pawl__work_check_thread(work, reterr));
     if (work->engine.watch_ready) {
         pawl_work_cancel_waits(work);
     }
-    bool closed = pawl__engine_close(&work->engine, return_prefetched, work);
+    pawl_status closed =
+        pawl__engine_close(&work->engine, timeout_ms, return_prefetched, work, reterr);
     pawl__work_waiters_stop(&work->waiters);
-    if (!closed) {
-        return; /* leaked: everything acknowledged is on disk */
-    }
+    TRY(closed); /* after TIMEOUT it is leaked: everything acknowledged is on disk */
     if (work->waiters.ready) {
         pawl__work_changes_done(work);
     }
@@ -271,4 +271,5 @@ void pawl_work_close(pawl_work *work)
         work->backend->store->close(work->backend);
     }
     free(work);
+    return PAWL_OK;
 }

@@ -16,19 +16,19 @@ enum { CHANGES_MAX = 10000 };
 
 /* --- positions --- */
 
-void pawl_work_position_format(const pawl_work_position *position,
-                               char ret_text[PAWL_WORK_POSITION_SIZE])
+pawl_status pawl_work_position_format(const pawl_work_position *position,
+                                      char *ret_text,
+                                      size_t room,
+                                      pawl_error *reterr)
 {
-    static const pawl_work_position beginning = { 0, 0 };
-    const pawl_work_position *given = position == NULL ? &beginning : position;
+    char text[PAWL_WORK_POSITION_SIZE];
 
-    if (ret_text != NULL) {
-        (void)snprintf(ret_text,
-                       PAWL_WORK_POSITION_SIZE,
-                       "%" PRIu64 "-%" PRIu64,
-                       given->transaction,
-                       given->seq);
-    }
+    NEED(position, ret_text, reterr);
+    int len =
+        snprintf(text, sizeof(text), "%" PRIu64 "-%" PRIu64, position->transaction, position->seq);
+    TRY(pawl__check_room("ret_text", ret_text, room, (size_t)len + 1, reterr));
+    memcpy(ret_text, text, (size_t)len + 1);
+    return PAWL_OK;
 }
 
 /* Digits up to INT64_MAX, which is all that a store has. */

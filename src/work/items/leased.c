@@ -5,6 +5,7 @@
 #include "base/core/argument.h"
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "base/core/sized.h"
 #include "base/thread/inside.h"
 #include "work/core/group.h"
 #include "work/core/internal.h"
@@ -105,9 +106,9 @@ static pawl_status set_lease(const pawl_lease *lease, struct work_leased *call, 
 {
     NEED(lease, reterr);
     call->request.kind = WORK_LEASED;
-    call->lease = *lease;
-    call->command.token = lease->token;
-    return pawl__work_check_name("work_item_id", lease->work_item_id, reterr);
+    TRY(pawl__take_sized("lease", lease, &call->lease, sizeof(call->lease), reterr));
+    call->command.token = call->lease.token;
+    return pawl__work_check_name("work_item_id", call->lease.work_item_id, reterr);
 }
 
 pawl_status pawl_work_heartbeat(pawl_work *work,
@@ -229,7 +230,7 @@ pawl_status pawl_work_release(pawl_work *work, const pawl_lease *lease, pawl_err
 struct async_call {
     struct work_leased call;
     const struct pawl__commit *commit; /* whose thread answers */
-    pawl_work_answer answer;
+    pawl_done done;
     void *context;
     char text[]; /* the id, then the output */
 };
@@ -241,7 +242,7 @@ static void answer_async(struct pawl__commit_item *item)
     struct pawl__inside inside;
 
     pawl__inside_enter(&inside, async->commit);
-    async->answer(async->context, &item->outcome);
+    async->done(async->context, &item->outcome);
     pawl__inside_leave(&inside);
     free(async);
 }
@@ -256,7 +257,7 @@ static pawl_view copy_text(char *to, pawl_view text)
 
 static pawl_status send_async(pawl_work *work,
                               const struct work_leased *call,
-                              pawl_work_answer answer,
+                              pawl_done done,
                               void *context,
                               pawl_error *reterr)
 {
@@ -270,7 +271,7 @@ static pawl_status send_async(pawl_work *work,
     *async = (struct async_call){
         .call = *call,
         .commit = work->engine.commit,
-        .answer = answer,
+        .done = done,
         .context = context,
     };
     async->call.lease.work_item_id = copy_text(async->text, id);
@@ -286,7 +287,7 @@ static pawl_status send_async(pawl_work *work,
 pawl_status pawl_work_complete_async(pawl_work *work,
                                      const pawl_lease *lease,
                                      pawl_view output_data,
-                                     pawl_work_answer answer,
+                                     pawl_done done,
                                      void *context,
                                      pawl_error *reterr)
 {
@@ -294,25 +295,22 @@ pawl_status pawl_work_complete_async(pawl_work *work,
     struct work_leased call = { .command.kind = WORK_COMPLETE };
     TRY(set_lease(lease, &call, reterr));
     TRY(set_output(work, output_data, &call, reterr));
-    NEED(answer, reterr);
-    return send_async(work, &call, answer, context, reterr);
+    NEED(done, reterr);
+    return send_async(work, &call, done, context, reterr);
 }
 
-pawl_status pawl_work_release_async(pawl_work *work,
-                                    const pawl_lease *lease,
-                                    pawl_work_answer answer,
-                                    void *context,
-                                    pawl_error *reterr)
+pawl_status pawl_work_release_async(
+    pawl_work *work, const pawl_lease *lease, pawl_done done, void *context, pawl_error *reterr)
 {
     NEED(work, reterr);
     struct work_leased call = { .command.kind = WORK_RELEASE };
     TRY(set_lease(lease, &call, reterr));
-    NEED(answer, reterr);
-    return send_async(work, &call, answer, context, reterr);
+    NEED(done, reterr);
+    return send_async(work, &call, done, context, reterr);
 }
 
 pawl_status pawl__work_release_async(
-    void *work, const pawl_lease *lease, pawl_work_answer answer, void *context, pawl_error *reterr)
+    void *work, const pawl_lease *lease, pawl_done done, void *context, pawl_error *reterr)
 {
-    return pawl_work_release_async(work, lease, answer, context, reterr);
+    return pawl_work_release_async(work, lease, done, context, reterr);
 }

@@ -81,7 +81,9 @@ static void on_released(void *context, const pawl_error *outcome)
 
 static void send_release(struct work_prefetch *prefetch, struct returning *returning)
 {
-    const pawl_lease lease = { { returning->id, returning->id_len }, returning->token };
+    const pawl_lease lease = { sizeof(pawl_lease),
+                               { returning->id, returning->id_len },
+                               returning->token };
     pawl_error error = PAWL_ERROR_INIT;
 
     if (prefetch->release(prefetch->context, &lease, on_released, returning, &error) != PAWL_OK) {

@@ -16,11 +16,8 @@
 struct work_prefetch;
 
 /* Releases an item without waiting: PAWL_OK means that `answer` is called once. Called without a lock. */
-typedef pawl_status work_release_fn(void *work,
-                                    const pawl_lease *lease,
-                                    pawl_work_answer answer,
-                                    void *context,
-                                    pawl_error *reterr);
+typedef pawl_status work_release_fn(
+    void *work, const pawl_lease *lease, pawl_done answer, void *context, pawl_error *reterr);
 
 /* `max`: how many items a claim may prefetch. `clock`: of waits, so one that runs. */
 PAWL_MUST_USE pawl_status pawl__work_prefetch_new(uint32_t max,

@@ -7,6 +7,7 @@
 #include "base/core/argument.h"
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "base/core/sized.h"
 #include "base/json/json.h"
 #include "work/core/internal.h"
 #include "work/items/item.h"
@@ -398,6 +399,7 @@ pawl_status pawl_work_submit(pawl_work *work,
         return PAWL_OK;
     }
     NEED(submissions, reterr);
+    TRY(pawl__check_sized("ret_results", ret_results, reterr));
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     char(*ids)[PAWL_WORK_NAME_BYTES_MAX + 1] = pawl__arena_take(&arena, count * sizeof(*ids));
     struct submit_request submit = {
@@ -411,13 +413,13 @@ pawl_status pawl_work_submit(pawl_work *work,
         || submit.results == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a submit");
     }
-    memcpy(submit.submissions, submissions, count * sizeof(*submissions));
+    static const pawl_submission defaults = PAWL_SUBMISSION_INIT;
+    TRY(pawl__take_sized_array(
+        "item", submissions, count, &defaults, submit.submissions, sizeof(defaults), reterr));
     for (size_t i = 0; i < count; i++) {
         TRY(prepare_one(work, &submit, i, ids[i], reterr));
     }
     TRY(pawl__work_submit_request(work, &submit.request, reterr));
-    if (ret_results != NULL) {
-        memcpy(ret_results, submit.results, count * sizeof(*ret_results));
-    }
+    pawl__give_sized_array(submit.results, count, sizeof(*submit.results), ret_results);
     return PAWL_OK;
 }

@@ -5,6 +5,7 @@
 #include "base/core/argument.h"
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "base/core/sized.h"
 #include "base/json/json.h"
 #include "work/core/group.h"
 #include "work/core/internal.h"
@@ -124,7 +125,7 @@ static pawl_status run_sweep(struct work_tx *tx, struct work_request *request, p
     struct work_rows found = { .arena = tx->arena, .rows = rows, .room = SWEEP_AT_ONCE };
     int64_t next_ns;
 
-    sweep->report = (pawl_sweep_report){ 0 };
+    sweep->report = (pawl_sweep_report){ .size = sizeof(pawl_sweep_report) };
     TRY(backend->items->expired(backend, &tx->now, &found, reterr));
     TRY(pawl__work_tx_refresh_now(tx, reterr));
     if (found.count > 0) {
@@ -141,7 +142,8 @@ static pawl_status run_sweep(struct work_tx *tx, struct work_request *request, p
 pawl_status pawl_work_sweep(pawl_work *work, pawl_sweep_report *ret_report, pawl_error *reterr)
 {
     NEED(work, reterr);
-    pawl_sweep_report sum = { 0 };
+    TRY(pawl__check_sized("ret_report", ret_report, reterr));
+    pawl_sweep_report sum = { .size = sizeof(pawl_sweep_report) };
     bool more = true;
 
     TRY(work->backend->store->check_schema == NULL
@@ -158,8 +160,6 @@ pawl_status pawl_work_sweep(pawl_work *work, pawl_sweep_report *ret_report, pawl
         sum.settled += sweep.report.settled;
         more = sweep.more;
     }
-    if (ret_report != NULL) {
-        *ret_report = sum;
-    }
+    pawl__give_sized(&sum, sizeof(sum), ret_report);
     return PAWL_OK;
 }

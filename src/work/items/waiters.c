@@ -167,7 +167,9 @@ static void on_released(void *context, const pawl_error *outcome)
 static void release_claimed(pawl_work *work, const pawl_claimed *claimed)
 {
     for (size_t i = 0; claimed != NULL && i < claimed->count; i++) {
-        const pawl_lease lease = { claimed->items[i].work_item_id, claimed->items[i].token };
+        const pawl_lease lease = { sizeof(pawl_lease),
+                                   claimed->items[i].work_item_id,
+                                   claimed->items[i].token };
 
         (void)!pawl_work_release_async(work, &lease, on_released, NULL, NULL);
     }

@@ -17,11 +17,10 @@
 #define TTL_MS_MAX (INT64_C(100) * 366 * 24 * 3600 * 1000) /* a hundred years */
 #define REQUEST_BYTES_MAX ((size_t)256 << 20)
 
-pawl_status pawl_request_hash(pawl_view request,
-                              char ret_hash[PAWL_REQUEST_HASH_SIZE],
-                              pawl_error *reterr)
+pawl_status pawl_request_hash(pawl_view request, char *ret_hash, size_t room, pawl_error *reterr)
 {
     NEED(ret_hash, reterr);
+    TRY(pawl__check_room("ret_hash", ret_hash, room, PAWL_REQUEST_HASH_SIZE, reterr));
     NEED_VIEW(request, reterr);
     json_auto_t *json = NULL;
     struct pawl__sha256 hash;
@@ -64,6 +63,7 @@ static pawl_status copy_row(const struct work_key_row *row,
     }
     bool ended = answer == PAWL_IDEM_DONE || answer == PAWL_IDEM_FAILED;
     *idem = (pawl_idem){
+        .size = sizeof(pawl_idem),
         .answer = answer,
         .owner_token = answer == PAWL_IDEM_NEW ? copy.owner_token : 0,
         .owner = copy.owner,

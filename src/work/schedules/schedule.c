@@ -9,6 +9,7 @@
 #include "base/core/argument.h"
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "base/core/sized.h"
 #include "base/thread/inside.h"
 #include "work/core/copy.h"
 #include "work/core/internal.h"
@@ -86,15 +87,17 @@ static pawl_status check_schedule(const pawl_work *work,
 
 pawl_status pawl_schedule_put(pawl_work *work, const pawl_schedule *schedule, pawl_error *reterr)
 {
+    pawl_schedule given = PAWL_SCHEDULE_INIT;
+
     NEED(work, schedule, reterr);
-    NEED_VIEW(schedule->cron, reterr);
-    pawl_schedule given = *schedule;
+    TRY(pawl__take_sized("schedule", schedule, &given, sizeof(given), reterr));
+    NEED_VIEW(given.cron, reterr);
     struct put_request put = {
-        .request = { .item = { .bytes = schedule->input_data.len }, .run = run_put },
+        .request = { .item = { .bytes = given.input_data.len }, .run = run_put },
         .given = &given,
     };
 
-    given.max_retries = schedule->max_retries < 0 ? RETRIES_DEFAULT : schedule->max_retries;
+    given.max_retries = given.max_retries < 0 ? RETRIES_DEFAULT : given.max_retries;
     TRY(check_schedule(work, &given, &put.cron, reterr));
     return pawl__work_submit_request(work, &put.request, reterr);
 }
@@ -185,7 +188,9 @@ static pawl_status make_task(struct work_tx *tx,
                              pawl_error *reterr)
 {
     struct work_task known = { .known = true };
-    pawl_task task = { .task_id = item->task_id, .title = schedule->schedule_id };
+    pawl_task task = { .size = sizeof(pawl_task),
+                       .task_id = item->task_id,
+                       .title = schedule->schedule_id };
     TRY(schedule->task_id.len > 0
             ? PAWL_OK
             : tx->backend->items->tasks(tx->backend, &item->task_id, 1, tx->arena, &known, reterr));

@@ -20,6 +20,7 @@ static pawl_status read_row(const struct work_columns *row,
                             pawl_error *reterr)
 {
     pawl_checkpoint checkpoint = {
+        .size = sizeof(pawl_checkpoint),
         .checkpoint_id = col_text(row, 0),
         .task_id = col_text(row, 1),
         .work_item_id = col_text(row, 2),

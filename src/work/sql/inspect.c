@@ -101,6 +101,7 @@ static pawl_status show_event(void *context, const struct work_columns *row, paw
 {
     const struct work_walk *walk = context;
     const pawl_item_event event = {
+        .size = sizeof(pawl_item_event),
         .seq = col_count(row, 0),
         .from = status_text(col_text(row, 1)),
         .to = status_text(col_text(row, 2)),

@@ -80,7 +80,7 @@ static pawl_status sql_stats(struct work_backend *base,
                              pawl_error *reterr)
 {
     struct work_sql_backend *sql = pawl__work_sql_of(base);
-    pawl_work_stats stats = { 0 };
+    pawl_work_stats stats = { .size = sizeof(pawl_work_stats) };
     struct work_step steps[] = {
         SQL_STEP_ALONE(WORK_STMT_STATS_ITEMS),
         SQL_STEP(WORK_STMT_STATS_LEASES, sql_time(at->wall_us), sql_time(at->stale_before_us)),
@@ -103,6 +103,7 @@ static pawl_status show_type(void *context, const struct work_columns *row, pawl
 {
     const struct work_walk *walk = context;
     pawl_type_stats stats = {
+        .size = sizeof(pawl_type_stats),
         .work_type = col_text(row, 0),
         .count = col_count(row, 2),
         .avg_age_hours = col_real(row, 3),
@@ -129,6 +130,7 @@ static pawl_status show_growth(void *context, const struct work_columns *row, pa
 {
     const struct work_walk *walk = context;
     const pawl_checkpoint_growth growth = {
+        .size = sizeof(pawl_checkpoint_growth),
         .task_id = col_text(row, 0),
         .checkpoint_count = col_count(row, 1),
         .max_sequence = col_int(row, 2),

@@ -6,6 +6,7 @@
 static pawl_schedule schedule_of(const struct work_columns *row)
 {
     return (pawl_schedule){
+        .size = sizeof(pawl_schedule),
         .schedule_id = col_text(row, 0),
         .cron = col_text(row, 1),
         .task_id = col_text(row, 2),

@@ -12,6 +12,7 @@
 static pawl_task task_of(const struct work_columns *row)
 {
     pawl_task task = {
+        .size = sizeof(pawl_task),
         .task_id = col_text(row, 0),
         .title = col_text(row, 1),
         .set_by_user = pawl__view_is(col_text(row, 3), "user"),

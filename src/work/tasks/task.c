@@ -4,6 +4,7 @@
 #include "base/core/argument.h"
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "base/core/sized.h"
 #include "base/json/json.h"
 #include "base/thread/inside.h"
 #include "work/core/copy.h"
@@ -64,12 +65,14 @@ static pawl_status check_task(const pawl_work *work, const pawl_task *task, pawl
                : pawl__fail(reterr, PAWL_INVALID, "metadata: must be a JSON object");
 }
 
-pawl_status pawl_task_create(pawl_work *work,
-                             const pawl_task *task,
-                             char *ret_id,
-                             pawl_error *reterr)
+pawl_status pawl_task_create(
+    pawl_work *work, const pawl_task *task, char *ret_id, size_t room, pawl_error *reterr)
 {
+    pawl_task whole = PAWL_TASK_INIT;
+
     NEED(work, task, reterr);
+    TRY(pawl__take_sized("task", task, &whole, sizeof(whole), reterr));
+    task = &whole;
     NEED_VIEW(task->task_id, reterr);
     NEED_VIEW(task->title, reterr);
     NEED_VIEW(task->metadata, reterr);
@@ -80,12 +83,14 @@ pawl_status pawl_task_create(pawl_work *work,
     if (status != PAWL_OK) {
         return pawl__fail_context(reterr, status, "task_id");
     }
-    create.task = (pawl_task){ .task_id = pawl_view_of(id),
+    create.task = (pawl_task){ .size = sizeof(pawl_task),
+                               .task_id = pawl_view_of(id),
                                .title = task->title,
                                .metadata = task->metadata,
                                .status = PAWL_TASK_PENDING };
     create.request.item.bytes = task->title.len + task->metadata.len;
     TRY(check_task(work, task, reterr));
+    TRY(pawl__check_room("ret_id", ret_id, room, strlen(id) + 1, reterr));
     TRY(pawl__work_submit_request(work, &create.request, reterr));
     if (ret_id != NULL) {
         memcpy(ret_id, id, strlen(id) + 1);

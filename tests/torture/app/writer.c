@@ -56,8 +56,10 @@ struct writer {
 
 static pawl_status open_app(struct writer *writer, pawl_error *reterr)
 {
-    static const pawl_app_sequence own = { "invoice", PAWL_APP_SEQ_OWN_MIN, 1 };
-    static const pawl_app_kind kind = { "shop", 1, &own, 1 };
+    static const pawl_app_sequence own = {
+        sizeof(pawl_app_sequence), "invoice", PAWL_APP_SEQ_OWN_MIN, 1
+    };
+    static const pawl_app_kind kind = { sizeof(pawl_app_kind), "shop", 1, &own, 1 };
     pawl_app_descriptor descriptor = PAWL_APP_DESCRIPTOR_INIT;
 
     descriptor.name = "orders";
@@ -166,12 +168,14 @@ static void fill_command(uint64_t number, struct given *given)
                  DATA_SIZE - len,
                  "{\"$raw\":1},\"no\":%s}",
                  i == 0 ? "{\"$next\":\"invoice\"}" : "0");
-        given->creates[i] = (pawl_app_create){ .record_class = class_of(number, i),
+        given->creates[i] = (pawl_app_create){ .size = sizeof(pawl_app_create),
+                                               .record_class = class_of(number, i),
                                                .raw_id = i + 1,
                                                .table = pawl_view_of("order"),
                                                .data = pawl_view_of(given->data[i]) };
     }
-    given->command = (pawl_app_command){ .workspace = workspace_of(number),
+    given->command = (pawl_app_command){ .size = sizeof(pawl_app_command),
+                                         .workspace = workspace_of(number),
                                          .kind = pawl_view_of("shop"),
                                          .key = pawl_view_of(given->key),
                                          .creates = given->creates,
@@ -255,13 +259,12 @@ static uint64_t command_of(const pawl_app_event *event)
     return strtoull(digits, NULL, 10);
 }
 
-static pawl_status note_command(void *context, const pawl_app_event *event, pawl_error *reterr)
+static bool note_command(void *context, const pawl_app_event *event)
 {
     struct repeats *repeats = context;
 
-    (void)reterr;
     repeats->commands[repeats->count++] = command_of(event);
-    return PAWL_OK;
+    return true;
 }
 
 /* Those that a crash left at the end of a log: their keys are known, and they have their place. */
@@ -270,7 +273,7 @@ static pawl_status repeat_last(struct writer *writer, pawl_error *reterr)
     pawl_status status = pawl_app_wait(writer->app, PATIENCE_MS, reterr);
 
     for (uint16_t i = 0; i < PARTITIONS && status == PAWL_OK; i++) {
-        pawl_sequencer_status at;
+        pawl_sequencer_status at = PAWL_SEQUENCER_STATUS_INIT;
         struct repeats repeats = { .count = 0 };
         status = pawl_app_get_status(writer->app, i, &at, reterr);
         if (status == PAWL_OK) {
@@ -300,7 +303,7 @@ static pawl_status write_commands(struct writer *writer,
         status = run_threads(writer, reterr);
         atomic_store(&writer->next, writer->end); /* threads looked beyond it */
         if (status == PAWL_OK && writer->end < end) {
-            pawl_app_close(STEAL(writer->app));
+            pawl_app_close(STEAL(writer->app), 0, NULL);
             status = open_app(writer, reterr);
         }
     }
@@ -315,7 +318,19 @@ struct check {
     uint64_t wlogs[WORKSPACES + 1]; /* the last offset of each */
     const pawl_app_record *wanted;
     const pawl_app_event *event;
+    pawl_status status; /* what a visitor found */
+    pawl_error error;
 };
+
+/* What a walk returned, or else what its visitor found. */
+static pawl_status found(struct check *check, pawl_status status, pawl_error *reterr)
+{
+    pawl_status inner = check->status;
+
+    check->status = PAWL_OK;
+    return status != PAWL_OK || inner == PAWL_OK ? status
+                                                 : pawl__fail_with(reterr, inner, &check->error);
+}
 
 static pawl_status fail_event(const pawl_app_event *event, const char *what, pawl_error *reterr)
 {
@@ -329,7 +344,9 @@ static pawl_status fail_event(const pawl_app_event *event, const char *what, paw
                       what);
 }
 
-static pawl_status compare_record(void *context, const pawl_app_record *record, pawl_error *reterr)
+static pawl_status compare_record_now(void *context,
+                                      const pawl_app_record *record,
+                                      pawl_error *reterr)
 {
     const struct check *check = context;
 
@@ -340,7 +357,15 @@ static pawl_status compare_record(void *context, const pawl_app_record *record, 
                : fail_event(check->event, "a record says something else", reterr);
 }
 
-static pawl_status compare_wlog(void *context, const pawl_app_event *event, pawl_error *reterr)
+static bool compare_record(void *context, const pawl_app_record *record)
+{
+    struct check *check = context;
+
+    check->status = compare_record_now(context, record, &check->error);
+    return check->status == PAWL_OK;
+}
+
+static pawl_status compare_wlog_now(void *context, const pawl_app_event *event, pawl_error *reterr)
 {
     struct check *check = context;
 
@@ -349,6 +374,14 @@ static pawl_status compare_wlog(void *context, const pawl_app_event *event, pawl
     }
     check->wanted = NULL; /* it was there */
     return PAWL_OK;
+}
+
+static bool compare_wlog(void *context, const pawl_app_event *event)
+{
+    struct check *check = context;
+
+    check->status = compare_wlog_now(context, event, &check->error);
+    return check->status == PAWL_OK;
 }
 
 /* 0: it has none, or more than one. */
@@ -387,6 +420,7 @@ static pawl_status check_record(struct check *check,
     check->wanted = record;
     pawl_status status = pawl_app_read_record(
         check->writer->app, event->workspace, record->id, compare_record, check, reterr);
+    status = found(check, status, reterr);
     return status == PAWL_NOT_FOUND ? fail_event(event, "a record is not there", reterr) : status;
 }
 
@@ -396,6 +430,7 @@ static pawl_status check_wlog(struct check *check, pawl_error *reterr)
     pawl_status status = pawl_app_read_wlog(
         check->writer->app, event->workspace, event->wlog_offset, 1, compare_wlog, check, reterr);
 
+    status = found(check, status, reterr);
     if (status == PAWL_OK && check->wanted != NULL) {
         return fail_event(event, "it is not in the WLog", reterr);
     }
@@ -443,7 +478,7 @@ static void print_event(uint64_t command, const pawl_app_event *event)
     printf("\n");
 }
 
-static pawl_status check_event(void *context, const pawl_app_event *event, pawl_error *reterr)
+static pawl_status check_event_now(void *context, const pawl_app_event *event, pawl_error *reterr)
 {
     struct check *check = context;
     uint64_t command = command_of(event);
@@ -472,6 +507,14 @@ static pawl_status check_event(void *context, const pawl_app_event *event, pawl_
     return status;
 }
 
+static bool check_event(void *context, const pawl_app_event *event)
+{
+    struct check *check = context;
+
+    check->status = check_event_now(context, event, &check->error);
+    return check->status == PAWL_OK;
+}
+
 static pawl_status check_numbers(pawl_app *app, pawl_error *reterr)
 {
     static const uint16_t sequences[] = { PAWL_APP_SEQ_WLOG_OFFSET,
@@ -482,7 +525,7 @@ static pawl_status check_numbers(pawl_app *app, pawl_error *reterr)
 
     for (uint64_t workspace = 1; workspace <= WORKSPACES; workspace++) {
         for (size_t i = 0; i < COUNT_OF(sequences) && status == PAWL_OK; i++) {
-            pawl_app_certificate certificate;
+            pawl_app_certificate certificate = PAWL_APP_CERTIFICATE_INIT;
             status = pawl_app_verify_sequence(
                 app, workspace, sequences[i], NULL, NULL, &certificate, reterr);
         }
@@ -497,6 +540,7 @@ static pawl_status check_app(struct writer *writer, pawl_error *reterr)
     for (uint16_t i = 0; i < PARTITIONS && status == PAWL_OK; i++) {
         struct check check = { .writer = writer };
         status = pawl_app_read_plog(writer->app, i, 1, 0, check_event, &check, reterr);
+        status = found(&check, status, reterr);
     }
     return status == PAWL_OK ? check_numbers(writer->app, reterr) : status;
 }
@@ -531,7 +575,7 @@ static pawl_status run(int argc, char **argv, pawl_error *reterr)
                  ? check_app(&writer, reterr)
                  : write_commands(
                      &writer, strtoull(argv[4], NULL, 10), strtoull(argv[5], NULL, 10), reterr);
-    pawl_app_close(writer.app);
+    pawl_app_close(writer.app, 0, NULL);
     return status;
 }
 

@@ -95,6 +95,7 @@ static void fill_in(struct thread *thread,
         size_t len = ledger_call_payload(call, first_place + i, thread->payloads[i]);
         snprintf(thread->ids[i], sizeof(thread->ids[i]), "e-%" PRIu64 "-%u", call, first_place + i);
         ret_events[i] = (pawl_event){
+            .size = sizeof(pawl_event),
             .id = pawl_view_of(with_ids ? thread->ids[i] : ""),
             .run_id = pawl_view_of("village"),
             .turn = (int64_t)call,
@@ -108,7 +109,7 @@ static void fill_in(struct thread *thread,
 static pawl_status append(struct thread *thread, const struct ledger_call *call, pawl_error *reterr)
 {
     pawl_event events[CALL_EVENTS_MAX];
-    pawl_append_result results[CALL_EVENTS_MAX];
+    pawl_append_result results[CALL_EVENTS_MAX] = { PAWL_APPEND_RESULT_INIT };
 
     fill_in(thread, call->original, 0, call->count, true, events);
     pawl_status status =
@@ -123,7 +124,7 @@ static pawl_status attempt(struct thread *thread,
                            pawl_error *reterr)
 {
     pawl_event events[CALL_TURN_EVENTS];
-    pawl_append_result results[CALL_TURN_EVENTS];
+    pawl_append_result results[CALL_TURN_EVENTS] = { PAWL_APPEND_RESULT_INIT };
     pawl_turn *turn = NULL;
     uint32_t place = number * CALL_TURN_EVENTS;
 
@@ -138,7 +139,8 @@ static pawl_status attempt(struct thread *thread,
         status = acknowledge(call->original, place, results, CALL_TURN_EVENTS, reterr);
     }
     if (status == PAWL_OK && number + 1 == call->attempts) {
-        pawl_append_result committed = { .offset = 1 }; /* only that it is there counts */
+        pawl_append_result committed = { .size = sizeof(pawl_append_result),
+                                         .offset = 1 }; /* only that it is there counts */
         status = pawl_turn_commit(turn, reterr);
         if (status == PAWL_OK) {
             status = acknowledge(call->original, CALL_COMMITTED, &committed, 1, reterr);
@@ -168,7 +170,7 @@ static pawl_status visit(const struct writer *writer, pawl_error *reterr)
     pawl_ledger *ledger = NULL;
     pawl_status status = pawl_ledger_open(writer->location, NULL, &ledger, reterr);
 
-    pawl_ledger_close(ledger);
+    pawl_ledger_close(ledger, 0, NULL);
     return status;
 }
 
@@ -242,7 +244,7 @@ static pawl_status write_calls(struct writer *writer, uint64_t calls, pawl_error
         atomic_store(&writer->next, next);
         status = run_threads(writer, reterr);
         if (status == PAWL_OK && writer->end < last) {
-            pawl_ledger_close(STEAL(writer->ledger));
+            pawl_ledger_close(STEAL(writer->ledger), 0, NULL);
             status = pawl_ledger_open(writer->location, NULL, &writer->ledger, reterr);
         }
     }
@@ -303,7 +305,7 @@ static pawl_status print_events(pawl_ledger *ledger, pawl_error *reterr)
             }
         }
     }
-    pawl_reader_close(reader);
+    pawl_reader_free(reader);
     return status == PAWL_NOT_FOUND ? PAWL_OK : status;
 }
 
@@ -410,7 +412,7 @@ static pawl_status run(int argc, char **argv, pawl_error *reterr)
         writer.first = strtoull(argv[4], NULL, 10);
         status = write_calls(&writer, strtoull(argv[5], NULL, 10), reterr);
     }
-    pawl_ledger_close(writer.ledger);
+    pawl_ledger_close(writer.ledger, 0, NULL);
     return status;
 }
 

@@ -139,7 +139,7 @@ static void take_answer(void *context, const pawl_error *outcome);
 
 static void send_end(struct ending *ending)
 {
-    const pawl_lease lease = { pawl_view_of(ending->id), ending->token };
+    const pawl_lease lease = { sizeof(pawl_lease), pawl_view_of(ending->id), ending->token };
     pawl_error error = PAWL_ERROR_INIT;
 
     if (pawl_work_complete_async(ending->crew->work,
@@ -159,7 +159,7 @@ static void send_end(struct ending *ending)
 static void take_answer(void *context, const pawl_error *outcome)
 {
     struct ending *ending = context;
-    const pawl_lease lease = { pawl_view_of(ending->id), ending->token };
+    const pawl_lease lease = { sizeof(pawl_lease), pawl_view_of(ending->id), ending->token };
 
     if (outcome_unknown(outcome->status)) {
         send_end(ending);
@@ -191,7 +191,7 @@ static bool end_without_waiting(struct crew *crew, const pawl_item *item, bool z
 static void finish(struct worker *worker, const pawl_item *item, int64_t over_ns)
 {
     struct crew *crew = worker->crew;
-    const pawl_lease lease = { item->work_item_id, item->token };
+    const pawl_lease lease = { sizeof(pawl_lease), item->work_item_id, item->token };
     pawl_error error = PAWL_ERROR_INIT;
     bool fails = pawl__prng_below(&worker->random, 20) == 0;
     bool zombie = boot_ns() > over_ns;
@@ -212,7 +212,7 @@ static int64_t lease_over_ns(void)
 
 static void do_item(struct worker *worker, const pawl_item *item, int64_t over_ns)
 {
-    const pawl_lease lease = { item->work_item_id, item->token };
+    const pawl_lease lease = { sizeof(pawl_lease), item->work_item_id, item->token };
 
     if (pawl__prng_below(&worker->random, 10) == 0
         && pawl_work_heartbeat(worker->crew->work, &lease, 0, NULL, NULL) == PAWL_OK) {
@@ -264,8 +264,8 @@ static void watch_over(struct crew *crew)
     pawl_error error = PAWL_ERROR_INIT;
 
     while (!atomic_load(&crew->done)) {
-        pawl_sweep_report report;
-        pawl_work_stats stats;
+        pawl_sweep_report report = PAWL_SWEEP_REPORT_INIT;
+        pawl_work_stats stats = PAWL_WORK_STATS_INIT;
         pawl_status status = pawl_work_sweep(crew->work, &report, &error);
         if (status == PAWL_OK) {
             status = pawl_work_get_stats(crew->work, &stats, &error);
@@ -310,6 +310,6 @@ pawl_status worker_run(const char *location,
     for (uint64_t i = 0; i < threads; i++) {
         pawl__thread_join(&running[i]);
     }
-    pawl_work_close(crew.work);
+    pawl_work_close(crew.work, 0, NULL);
     return status;
 }

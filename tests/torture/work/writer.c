@@ -24,8 +24,12 @@
 #define TASK "torture"
 #define OUTPUT "{\"done\":true}"
 
-DEFINE_AUTO(pawl_work *, pawl_work_close)
 DEFINE_AUTO(pawl_claimed *, pawl_claimed_free)
+
+static void work_close_p(pawl_work **work)
+{
+    (void)pawl_work_close(*work, 0, NULL);
+}
 
 struct texts {
     char id[BATCH_LEN_MAX][32];
@@ -91,7 +95,9 @@ static pawl_status complete(pawl_work *work, pawl_view type, uint64_t count, paw
         return pawl__fail(reterr, PAWL_FAILED, "claimed %zu of %" PRIu64, claimed->count, count);
     }
     for (size_t i = 0; status == PAWL_OK && i < claimed->count; i++) {
-        pawl_lease lease = { claimed->items[i].work_item_id, claimed->items[i].token };
+        pawl_lease lease = { sizeof(pawl_lease),
+                             claimed->items[i].work_item_id,
+                             claimed->items[i].token };
         status = pawl_work_complete(work, &lease, pawl_view_of(OUTPUT), reterr);
     }
     return status;
@@ -103,8 +109,10 @@ static pawl_status write_batches(pawl_work *work,
                                  pawl_error *reterr)
 {
     char type[32];
-    pawl_task task = { .task_id = pawl_view_of(TASK), .title = pawl_view_of(TASK) };
-    pawl_status status = pawl_task_create(work, &task, NULL, reterr);
+    pawl_task task = { .size = sizeof(pawl_task),
+                       .task_id = pawl_view_of(TASK),
+                       .title = pawl_view_of(TASK) };
+    pawl_status status = pawl_task_create(work, &task, NULL, 0, reterr);
 
     snprintf(type, sizeof(type), "w-%" PRIu64, first);
     for (uint64_t i = 0; status == PAWL_OK && i < batches; i++) {
@@ -170,7 +178,7 @@ static pawl_status drop(const char *url, pawl_error *reterr)
 
 static pawl_status run(int argc, char **argv, pawl_error *reterr)
 {
-    AUTO(pawl_work_close_p) pawl_work *work = NULL;
+    AUTO(work_close_p) pawl_work *work = NULL;
     bool server = strncmp(argv[2], "postgres", 8) == 0;
     bool normal = strcmp(argv[argc - 1], "unsafe") == 0;
     char location[1024];
