@@ -30,6 +30,8 @@ static const struct pawl__field column_fields[] = {
     { FIELD(struct delivery_declared_column, type, FIELD_ENUM), .names = type_names },
     { FIELD(struct delivery_declared_column, from, FIELD_ENUM), .names = from_names },
     { FIELD(struct delivery_declared_column, path, FIELD_TEXT), .max = DELIVERY_PATH_BYTES_MAX },
+    { FIELD(struct delivery_declared_column, expression, FIELD_TEXT),
+      .max = DELIVERY_EXPRESSION_BYTES_MAX },
     { FIELD(struct delivery_declared_column, required, FIELD_BOOL) },
     { FIELD(struct delivery_declared_column, lenient, FIELD_BOOL) },
 };
@@ -60,6 +62,7 @@ static const struct pawl__field fields[] = {
       .record = &column_record,
       .count_offset = offsetof(struct delivery_declaration, column_count),
       .max = DELIVERY_COLUMNS_MAX },
+    { DECLARED_TEXT(filter, DELIVERY_EXPRESSION_BYTES_MAX) },
     { FIELD(struct delivery_declaration, unique_index, FIELD_BOOL) },
 };
 static const struct pawl__record declaration_record =
@@ -324,6 +327,20 @@ static const enum delivery_from from_of[] = {
     DELIVERY_FROM_RECEIVED,
 };
 
+/* A value comes from one place. */
+static pawl_status check_column(const struct delivery_declared_column *given,
+                                size_t index,
+                                pawl_error *reterr)
+{
+    int places = (given->from > 0) + (given->path.len > 0) + (given->expression.len > 0);
+
+    return places <= 1 ? PAWL_OK
+                       : pawl__fail(reterr,
+                                    PAWL_INVALID,
+                                    "columns[%zu]: has more than one of path, from and expression",
+                                    index);
+}
+
 /* "$.name" unless a path is given. */
 static pawl_status column_path(struct delivery_declared *declared,
                                const struct delivery_declared_column *given,
@@ -350,6 +367,7 @@ static pawl_status make_mapping(struct delivery_declared *declared, pawl_error *
     declared->mapping = *pawl__delivery_default_mapping();
     declared->mapping.table = is->into.data;
     declared->mapping.has_unique_index = is->unique_index;
+    declared->mapping.filter = is->filter.len > 0 ? is->filter.data : NULL;
     if (is->column_count > 0) {
         columns = pawl__arena_take(&declared->arena, is->column_count * sizeof(*columns));
         TRY(pawl__check_memory(columns, "a declaration", reterr));
@@ -358,6 +376,7 @@ static pawl_status make_mapping(struct delivery_declared *declared, pawl_error *
     }
     for (size_t i = 0; i < is->column_count; i++) {
         const struct delivery_declared_column *given = &is->columns[i];
+        TRY(check_column(given, i, reterr));
         columns[i] = (struct delivery_column){
             .name = given->name.data,
             .type = (enum delivery_type)given->type,
@@ -365,6 +384,10 @@ static pawl_status make_mapping(struct delivery_declared *declared, pawl_error *
             .is_required = given->required,
             .is_lenient = given->lenient,
         };
+        if (given->expression.len > 0) {
+            columns[i].from = DELIVERY_FROM_EXPRESSION;
+            columns[i].expression = given->expression.data;
+        }
         if (columns[i].from == DELIVERY_FROM_PATH) {
             TRY(column_path(declared, given, &columns[i].path, reterr));
         }

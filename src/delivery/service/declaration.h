@@ -19,6 +19,7 @@ struct delivery_declared_column {
     unsigned type; /* enum delivery_type */
     unsigned from; /* of the names in declaration.c */
     pawl_view path;
+    pawl_view expression;
     bool required;
     bool lenient;
 };
@@ -43,6 +44,7 @@ struct delivery_declaration {
     bool complete_turns;
     const struct delivery_declared_column *columns;
     size_t column_count;
+    pawl_view filter;
     bool unique_index;
 };
 
