@@ -5,113 +5,50 @@
 #include <stdlib.h>
 
 #include "base/core/random.h"
-#include "base/json/json.h"
 #include "delivery/memory/source.h"
 #include "delivery/memory/wal.h"
 #include "delivery/pipeline/pipeline.h"
+#include "delivery/service/declaration.h"
 #include "lib/file.h"
 #include "lib/virtual_clock.h"
 
 struct fixture {
     struct sink_fixture *sink;
-    json_t *pipeline;
-    struct delivery_column columns[DELIVERY_COLUMNS_MAX];
-    char paths[DELIVERY_COLUMNS_MAX][DELIVERY_PATH_BYTES_MAX];
-    struct delivery_mapping mapping;
+    struct delivery_declared declared;
 };
 
-static char *read_example(const char *name, size_t *ret_size)
+static char *read_example(const char *name)
 {
     const char *source = getenv("PAWL_SOURCE");
     char path[1024];
+    size_t size = 0;
 
     snprintf(
         path, sizeof(path), "%s/examples/playback_events/%s", source == NULL ? "." : source, name);
-    return file_read(path, ret_size);
-}
-
-static const char *text_of(json_t *object, const char *key)
-{
-    return json_string_value(json_object_get(object, key));
-}
-
-static enum delivery_type type_of(const char *name)
-{
-    int type = DELIVERY_BIGINT;
-
-    while (type < DELIVERY_BLOB
-           && strcmp(pawl__delivery_type_name((enum delivery_type)type), name) != 0) {
-        type++;
-    }
-    assert_true(type < DELIVERY_BLOB);
-    return (enum delivery_type)type;
-}
-
-static enum delivery_from from_of(const char *name)
-{
-    static const struct {
-        const char *name;
-        enum delivery_from from;
-    } all[] = {
-        { "path", DELIVERY_FROM_PATH },         { "transaction_id", DELIVERY_FROM_TRANSACTION_ID },
-        { "source", DELIVERY_FROM_SOURCE },     { "event_id", DELIVERY_FROM_EVENT_ID },
-        { "received", DELIVERY_FROM_RECEIVED }, { "expression", DELIVERY_FROM_EXPRESSION },
-    };
-    size_t i = 0;
-
-    while (i < COUNT_OF(all) && strcmp(all[i].name, name) != 0) {
-        i++;
-    }
-    assert_true(i < COUNT_OF(all));
-    return all[i].from;
-}
-
-static void read_column(struct fixture *f, size_t i, json_t *given)
-{
-    const char *type = text_of(given, "type");
-    const char *from = text_of(given, "from");
-    const char *path = text_of(given, "path");
-
-    snprintf(f->paths[i], sizeof(f->paths[i]), "$.%s", text_of(given, "name"));
-    f->columns[i] = (struct delivery_column){
-        .name = text_of(given, "name"),
-        .type = type_of(type == NULL ? "VARCHAR" : type),
-        .from = from_of(from == NULL ? "path" : from),
-        .path = path == NULL ? f->paths[i] : path,
-        .is_required = json_is_true(json_object_get(given, "required")),
-        .expression = text_of(given, "expression"),
-    };
+    char *bytes = file_read(path, &size);
+    char *text = pawl__view_dup((pawl_view){ bytes, size });
+    free(bytes);
+    assert_non_null(text);
+    return text;
 }
 
 static int set_up(void **state)
 {
     static struct fixture f;
     pawl_error error = PAWL_ERROR_INIT;
-    size_t size = 0;
-    char *text = read_example("pipeline.json", &size);
+    char *text = read_example("pipeline.json");
     void *sink = NULL;
 
     memset(&f, 0, sizeof(f));
-    assert_ok(pawl__json_parse((pawl_view){ text, size }, size, &f.pipeline, &error), &error);
+    assert_ok(pawl__delivery_declare(pawl_view_of(text), &f.declared, &error), &error);
     free(text);
-    json_t *columns = json_object_get(f.pipeline, "columns");
-    for (size_t i = 0; i < json_array_size(columns); i++) {
-        read_column(&f, i, json_array_get(columns, i));
-    }
-    f.mapping = (struct delivery_mapping){
-        .table = text_of(f.pipeline, "into"),
-        .columns = f.columns,
-        .count = json_array_size(columns),
-        .has_unique_index = json_is_true(json_object_get(f.pipeline, "unique_index")),
-        .filter = text_of(f.pipeline, "filter"),
-    };
     sink_fixture_choose("duckdb");
     if (sink_fixture_open(&sink) != 0) {
         return -1;
     }
     f.sink = sink;
     sink_close(f.sink);
-    f.sink->mapping = &f.mapping;
+    f.sink->mapping = &f.declared.mapping;
     sink_open(f.sink);
     *state = &f;
     return 0;
@@ -122,8 +59,9 @@ static int tear_down(void **state)
     struct fixture *f = *state;
     void *sink = f->sink;
 
-    json_decref(f->pipeline);
-    return sink_fixture_close(&sink);
+    int status = sink_fixture_close(&sink);
+    pawl__delivery_declared_done(&f->declared);
+    return status;
 }
 
 #define COLUMNS                                                                            \
@@ -142,8 +80,7 @@ static void test_the_ddl_is_what_the_pipeline_makes(void **state)
     struct pawl__duck_rows *rows = NULL;
     char columns[4096];
     char indexes[256];
-    size_t size = 0;
-    char *ddl = read_example("schema.sql", &size);
+    char *ddl = read_example("schema.sql");
 
     snprintf(columns, sizeof(columns), "%s", sink_sql(sink, COLUMNS));
     snprintf(indexes, sizeof(indexes), "%s", sink_sql(sink, INDEXES));
@@ -189,18 +126,14 @@ static void deliver_sample(struct fixture *f, struct delivery_counters *ret_coun
     struct delivery_memory_wal wal = pawl__delivery_memory_wal();
     struct delivery_settings settings = pawl__delivery_settings_default();
     static struct delivery_pipeline pipeline;
-    size_t size = 0;
     size_t moved = 0;
-    char *sample = read_example("sample.jsonl", &size);
+    char *sample = read_example("sample.jsonl");
 
-    settings.identity =
-        (struct delivery_identity_rule){ pawl_view_of(text_of(f->pipeline, "source")),
-                                         pawl_view_of(text_of(f->pipeline, "stream")),
-                                         pawl_view_of(text_of(f->pipeline, "id_field")) };
+    settings.identity = f->declared.identity;
     const struct delivery_parts parts = {
         &source.base, &wal.base, sink->sink, &clock.base, &random.base
     };
-    publish_lines(&source, (pawl_view){ sample, size }, &sink->error);
+    publish_lines(&source, pawl_view_of(sample), &sink->error);
     assert_ok(pawl__delivery_pipeline_open(&pipeline, &settings, &parts, &sink->error),
               &sink->error);
     assert_ok(pawl__delivery_intake(&pipeline, &moved, &sink->error), &sink->error);
