@@ -79,6 +79,145 @@ PAWL_API pawl_status pawl_delivery_close(pawl_delivery *delivery,
  * with growing pauses; pawl_pipeline_get says why. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_delivery_start(pawl_delivery *delivery, pawl_error *reterr);
 
+/* --- failed events --- */
+
+typedef enum pawl_failed_status {
+    PAWL_FAILED_PENDING,
+    PAWL_FAILED_RETRYING, /* a retry is under way, or broke off; `pending` again when the pipeline is next opened */
+    PAWL_FAILED_RESOLVED,
+    PAWL_FAILED_ABANDONED
+} pawl_failed_status;
+
+/* "pending"; "unknown" for a number that is no status. Static. */
+PAWL_API const char *pawl_failed_status_name(pawl_failed_status status);
+
+/* A row of failed_events. Times are microseconds since 1970, 0: never; views are empty where there is nothing. */
+typedef struct pawl_failed_event {
+    size_t size;
+    pawl_view pipeline;
+    pawl_view id; /* a UUID */
+    uint64_t lsn; /* of the pipeline's write-ahead log: the order in which events arrived */
+    pawl_view transaction_id;
+    pawl_view event_id;
+    pawl_view source;
+    pawl_view subject;
+    pawl_view session_key;
+    pawl_view correlation_key;
+    pawl_failed_status status;
+    pawl_view failure_reason;
+    pawl_view failure_layer;
+    pawl_view last_error;
+    int32_t retry_count;
+    bool max_retries_exceeded;
+    int64_t received_at_us;
+    int64_t failed_at_us;
+    int64_t last_retry_at_us;
+    pawl_view resolution; /* how it was resolved: "delivered" or "filtered" by a retry, "by_hand" */
+    int64_t resolved_at_us;
+    pawl_view resolved_by;
+    pawl_view resolution_notes;
+    pawl_view
+        payload_encoding; /* "json"; "base64": event_payload is {"base64": ...}; "base64_cut": only its beginning */
+    pawl_view headers;        /* JSON, a list of [name, value] */
+    pawl_view event_payload;  /* JSON, as it arrived */
+    pawl_view edited_payload; /* JSON that was delivered in its place */
+} pawl_failed_event;
+
+typedef struct pawl_failed_filter {
+    size_t size;
+    pawl_view id;      /* this one; the rest does not count then */
+    unsigned statuses; /* bits 1 << pawl_failed_status; 0: any */
+    pawl_view reason;  /* this and the next two, empty: any */
+    pawl_view source;
+    pawl_view transaction_id;
+    int64_t since_us; /* when it failed, inclusive; 0: no bound */
+    int64_t until_us; /* exclusive; 0: no bound */
+    bool newest_first;
+    uint64_t limit; /* 0: all */
+} pawl_failed_filter;
+
+#define PAWL_FAILED_FILTER_INIT                                                                  \
+    {                                                                                            \
+        sizeof(pawl_failed_filter), { NULL, 0 }, 0, { NULL, 0 }, { NULL, 0 }, { NULL, 0 }, 0, 0, \
+            false, 0                                                                             \
+    }
+
+typedef bool (*pawl_failed_visit)(void *context, const pawl_failed_event *event);
+
+/* Visits the failed events of a pipeline in the order of their LSNs, also while it runs. `filter` NULL: all. Not
+ * one moment: what changes meanwhile may be seen or not. NOT_FOUND: no such pipeline. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_failed_list(pawl_delivery *delivery,
+                                                    const char *pipeline,
+                                                    const pawl_failed_filter *filter,
+                                                    pawl_failed_visit visit,
+                                                    void *context,
+                                                    pawl_error *reterr);
+
+/* "{...}" on one line; pawl_free ends it. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_failed_to_json(const pawl_failed_event *event,
+                                                       char **ret_json,
+                                                       size_t *ret_len,
+                                                       pawl_error *reterr);
+
+typedef enum pawl_failed_action {
+    PAWL_FAILED_RETRY,   /* pending or abandoned: deliver it after all */
+    PAWL_FAILED_RESOLVE, /* pending or abandoned: somebody has dealt with it elsewhere */
+    PAWL_FAILED_ABANDON  /* pending: nobody will */
+} pawl_failed_action;
+
+typedef struct pawl_failed_decision {
+    size_t size;
+    pawl_view by;             /* who decides, up to 200 bytes; must be given */
+    pawl_view notes;          /* up to 4,096 bytes */
+    pawl_view edited_payload; /* JSON to deliver in place of the payload, for a retry of one id */
+    uint64_t expected;        /* without an id: what pawl_failed_count said */
+} pawl_failed_decision;
+
+#define PAWL_FAILED_DECISION_INIT                                              \
+    {                                                                          \
+        sizeof(pawl_failed_decision), { NULL, 0 }, { NULL, 0 }, { NULL, 0 }, 0 \
+    }
+
+typedef struct pawl_failed_result {
+    size_t size;
+    uint64_t matched;
+    uint64_t delivered; /* by a retry: rows of the table now */
+    uint64_t filtered;  /* by a retry: the filter wants no row */
+    uint64_t refused;   /* a retry failed again: pending, with the new error */
+    uint64_t closed;    /* resolved or abandoned */
+    char error[160];    /* of the last that was refused */
+} pawl_failed_result;
+
+#define PAWL_FAILED_RESULT_INIT                    \
+    {                                              \
+        sizeof(pawl_failed_result), 0, 0, 0, 0, 0, \
+        {                                          \
+            '\0'                                   \
+        }                                          \
+    }
+
+/* How many events an action would be about. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_failed_count(pawl_delivery *delivery,
+                                                     const char *pipeline,
+                                                     pawl_failed_action action,
+                                                     const pawl_failed_filter *filter,
+                                                     uint64_t *ret_count,
+                                                     pawl_error *reterr);
+
+/* Retries, resolves or abandons what the filter means, also while the pipeline runs: its thread then does it between two
+ * transactions. The row of the table, the status and the counters change together, and PAWL_OK means that write-ahead
+ * log and table both know. Its order and limit do not count.
+ *
+ * NOT_FOUND: no such pipeline or id. CONFLICT: that one is resolved already; or other than `expected` match by now, and
+ * nothing was done. UNAVAILABLE: the table cannot be written to now. After an error *ret_result has what was done before. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_failed_act(pawl_delivery *delivery,
+                                                   const char *pipeline,
+                                                   pawl_failed_action action,
+                                                   const pawl_failed_filter *filter,
+                                                   const pawl_failed_decision *decision,
+                                                   pawl_failed_result *ret_result,
+                                                   pawl_error *reterr);
+
 /* --- pipelines --- */
 
 /* Declares a pipeline, durably, and makes its table. The declaration is a JSON object:

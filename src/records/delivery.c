@@ -48,3 +48,53 @@ static const struct pawl__field status_fields[] = {
 };
 const struct pawl__record pawl__pipeline_status_record =
     RECORD("PipelineStatus", pawl_pipeline_status, status_fields);
+
+/* --- failed events --- */
+
+const char *const pawl__failed_status_names[] = {
+    [PAWL_FAILED_PENDING] = "pending",   [PAWL_FAILED_RETRYING] = "retrying",
+    [PAWL_FAILED_RESOLVED] = "resolved", [PAWL_FAILED_ABANDONED] = "abandoned",
+    [PAWL_FAILED_ABANDONED + 1] = NULL,
+};
+
+static const struct pawl__field failed_fields[] = {
+    { FIELD(pawl_failed_event, pipeline, FIELD_TEXT), .flags = FIELD_SET },
+    { FIELD(pawl_failed_event, id, FIELD_TEXT), .flags = FIELD_SET },
+    { FIELD(pawl_failed_event, lsn, FIELD_UINT64) },
+    { FIELD(pawl_failed_event, transaction_id, FIELD_TEXT) },
+    { FIELD(pawl_failed_event, event_id, FIELD_TEXT) },
+    { FIELD(pawl_failed_event, source, FIELD_TEXT) },
+    { FIELD(pawl_failed_event, subject, FIELD_TEXT) },
+    { FIELD(pawl_failed_event, session_key, FIELD_TEXT) },
+    { FIELD(pawl_failed_event, correlation_key, FIELD_TEXT) },
+    { FIELD(pawl_failed_event, status, FIELD_ENUM), .names = pawl__failed_status_names },
+    { FIELD(pawl_failed_event, failure_reason, FIELD_TEXT) },
+    { FIELD(pawl_failed_event, failure_layer, FIELD_TEXT) },
+    { FIELD(pawl_failed_event, last_error, FIELD_TEXT) },
+    { FIELD(pawl_failed_event, retry_count, FIELD_INT32) },
+    { FIELD(pawl_failed_event, max_retries_exceeded, FIELD_BOOL) },
+    { FIELD_AS("received_at", pawl_failed_event, received_at_us, FIELD_TIME) },
+    { FIELD_AS("failed_at", pawl_failed_event, failed_at_us, FIELD_TIME) },
+    { FIELD_AS("last_retry_at", pawl_failed_event, last_retry_at_us, FIELD_TIME) },
+    { FIELD(pawl_failed_event, resolution, FIELD_TEXT) },
+    { FIELD_AS("resolved_at", pawl_failed_event, resolved_at_us, FIELD_TIME) },
+    { FIELD(pawl_failed_event, resolved_by, FIELD_TEXT) },
+    { FIELD(pawl_failed_event, resolution_notes, FIELD_TEXT) },
+    { FIELD(pawl_failed_event, payload_encoding, FIELD_TEXT) },
+    { FIELD(pawl_failed_event, headers, FIELD_JSON) },
+    { FIELD(pawl_failed_event, event_payload, FIELD_JSON) },
+    { FIELD(pawl_failed_event, edited_payload, FIELD_JSON) },
+};
+const struct pawl__record pawl__failed_event_record =
+    RECORD("FailedEvent", pawl_failed_event, failed_fields);
+
+static const struct pawl__field failed_result_fields[] = {
+    { FIELD(pawl_failed_result, matched, FIELD_UINT64) },
+    { FIELD(pawl_failed_result, delivered, FIELD_UINT64) },
+    { FIELD(pawl_failed_result, filtered, FIELD_UINT64) },
+    { FIELD(pawl_failed_result, refused, FIELD_UINT64) },
+    { FIELD(pawl_failed_result, closed, FIELD_UINT64) },
+    { FIELD(pawl_failed_result, error, FIELD_CHARS) },
+};
+const struct pawl__record pawl__failed_result_record =
+    RECORD("FailedResult", pawl_failed_result, failed_result_fields);

@@ -7,11 +7,21 @@
 
 #include "base/thread/cancel.h"
 #include "delivery/duckdb/sink.h"
-#include "delivery/pipeline/pipeline.h"
+#include "delivery/pipeline/failed.h"
 #include "delivery/service/declaration.h"
 #include "engine/calls.h"
 #include "net/nats/nats.h"
 #include "store/lock.h"
+
+/* What somebody asks the thread of a pipeline to do about failed events. Lives with who asked, until it is done. */
+struct delivery_errand {
+    const struct delivery_failed_request *request;
+    struct delivery_failed_result result;
+    pawl_status status;
+    pawl_error error;
+    bool is_taken; /* this and the next are covered by delivery->lock */
+    bool is_done;
+};
 
 /* What a pipeline moves events between, opened by its thread and closed by it. */
 struct delivery_opened {
@@ -54,6 +64,7 @@ struct delivery_runner {
     size_t rest_bytes;     /* of a last line without its end, when it is drained */
     size_t waiting;        /* calls that wait for it; it is not freed before they have left */
     bool is_gone;          /* it is being removed */
+    struct delivery_errand *errand; /* one at a time; NULL: none waits */
 
     struct pawl__cancel cancel;
 
@@ -126,6 +137,15 @@ PAWL_MUST_USE pawl_status pawl__delivery_open_sink(struct pawl_delivery *deliver
 PAWL_MUST_USE pawl_status pawl__delivery_open_parts(struct delivery_runner *runner,
                                                     pawl_error *reterr);
 void pawl__delivery_close_parts(struct delivery_runner *runner);
+
+/* WAL, sink and the pipeline on them, for what needs no source. Closed as above. */
+PAWL_MUST_USE pawl_status pawl__delivery_open_stores(struct delivery_runner *runner,
+                                                     pawl_error *reterr);
+
+/* --- failed.c: what people do about failed events --- */
+
+/* Does the errand that waits, if there is one; of the runner's thread. */
+void pawl__delivery_run_errand(struct delivery_runner *runner);
 
 /* --- runner.c: the thread of one pipeline --- */
 

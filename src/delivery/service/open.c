@@ -171,15 +171,12 @@ static void show_wal(struct delivery_runner *runner, struct delivery_wal *wal)
     pawl__unlock(&runner->wal_lock);
 }
 
-/* The sink first: a table that cannot be had, and a file that has changed, are found before anything is made. */
-pawl_status pawl__delivery_open_parts(struct delivery_runner *runner, pawl_error *reterr)
+static pawl_status open_pipeline(struct delivery_runner *runner, pawl_error *reterr)
 {
     struct pawl_delivery *delivery = runner->delivery;
     struct delivery_opened *opened = &runner->opened;
     const struct delivery_settings settings = settings_of(runner);
 
-    TRY(pawl__delivery_open_sink(delivery, &runner->declared, &opened->sink, reterr));
-    TRY(open_source(runner, reterr));
     TRY(pawl__delivery_open_wal(delivery, &runner->declared, false, &opened->wal, reterr));
     show_wal(runner, opened->wal);
     const struct delivery_parts parts = {
@@ -190,6 +187,22 @@ pawl_status pawl__delivery_open_parts(struct delivery_runner *runner, pawl_error
         .random = pawl__random_real(),
     };
     return pawl__delivery_pipeline_open(&runner->pipeline, &settings, &parts, reterr);
+}
+
+pawl_status pawl__delivery_open_stores(struct delivery_runner *runner, pawl_error *reterr)
+{
+    TRY(pawl__delivery_open_sink(
+        runner->delivery, &runner->declared, &runner->opened.sink, reterr));
+    return open_pipeline(runner, reterr);
+}
+
+/* The sink first: a table that cannot be had, and a file that has changed, are found before anything is made. */
+pawl_status pawl__delivery_open_parts(struct delivery_runner *runner, pawl_error *reterr)
+{
+    TRY(pawl__delivery_open_sink(
+        runner->delivery, &runner->declared, &runner->opened.sink, reterr));
+    TRY(open_source(runner, reterr));
+    return open_pipeline(runner, reterr);
 }
 
 void pawl__delivery_close_parts(struct delivery_runner *runner)

@@ -206,6 +206,7 @@ static pawl_status do_round(struct delivery_runner *runner, pawl_error *reterr)
     struct round round = { .error = PAWL_ERROR_INIT, .drains_asked = drains_asked(runner) };
     pawl_error error = PAWL_ERROR_INIT;
 
+    pawl__delivery_run_errand(runner);
     TRY(take_in(runner, &round, reterr));
     TRY(apply_all(runner, &round, reterr));
     TRY(weigh(runner, &round, pawl__delivery_maintain(pipeline, &error), &error, reterr));
