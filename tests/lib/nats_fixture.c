@@ -6,7 +6,7 @@
 
 #include "base/os/clock.h"
 
-enum { AWAIT_MS_MAX = 20000, STEP_MS = 5 };
+enum { AWAIT_MS_MAX = 60000, STEP_MS = 5 };
 
 static struct nats_server *shared;
 static int serial;

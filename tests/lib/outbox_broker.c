@@ -123,7 +123,7 @@ static struct outbox_answer answer_to(struct outbox_broker_model *model,
     char subject[64];
     char id[64];
 
-    snprintf(subject, sizeof(subject), "%.*s", VIEW_ARGS(message->subject));
+    snprintf(subject, sizeof(subject), "%s", message->subject);
     snprintf(id, sizeof(id), "%.*s", VIEW_ARGS(message->id));
     uint64_t first = known(model, id);
     if (model->refuse_bytes > 0 && message->payload.len >= model->refuse_bytes) {

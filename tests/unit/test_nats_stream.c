@@ -522,10 +522,55 @@ static void test_headers_with_odd_bytes_arrive_or_are_refused(void **state)
     pawl__nats_fetcher_close(fetcher);
 }
 
+static void test_the_stream_of_a_subject_and_its_last_message_are_found(void **state)
+{
+    struct nats_fixture *f = *state;
+    struct pawl__nats_stored stored;
+    char name[PAWL__NATS_NAME_SIZE] = "";
+
+    assert_ok(pawl__nats_stream_of(f->nats, f->subject, name, &f->error), &f->error);
+    assert_string_equal(name, f->stream);
+    assert_status(pawl__nats_stream_of(f->nats, "nobody.listens", name, &f->error),
+                  PAWL_NOT_FOUND,
+                  &f->error);
+    assert_message(&f->error, "no stream takes the subject 'nobody.listens'");
+    assert_status(pawl__nats_stream_last(f->nats, f->stream, f->subject, &stored, &f->error),
+                  PAWL_NOT_FOUND,
+                  &f->error);
+    nats_fixture_publish(f, "e", 1, 3);
+    assert_ok(pawl__nats_stream_last(f->nats, f->stream, f->subject, &stored, &f->error),
+              &f->error);
+    assert_int_equal(stored.sequence, 3);
+    assert_true(pawl__view_is(pawl__buf_view(&stored.id), "e3"));
+    pawl__nats_stored_done(&stored);
+    assert_status(pawl__nats_stream_last(f->nats, "no_such", f->subject, &stored, &f->error),
+                  PAWL_NOT_FOUND,
+                  &f->error);
+}
+
+static void test_a_restarted_server_has_another_id(void **state)
+{
+    struct nats_fixture *f = *state;
+    char before[PAWL__NATS_SERVER_ID_SIZE] = "";
+    char after[PAWL__NATS_SERVER_ID_SIZE] = "";
+
+    assert_ok(pawl__nats_server_id(f->nats, before, &f->error), &f->error);
+    assert_ok(pawl__nats_server_id(f->nats, after, &f->error), &f->error);
+    assert_string_equal(before, after);
+    assert_ok(nats_server_kill(f->server, &f->error), &f->error);
+    nats_fixture_await(f, PAWL__NATS_RECONNECTING);
+    assert_ok(nats_server_restart(f->server, &f->error), &f->error);
+    nats_fixture_await(f, PAWL__NATS_CONNECTED);
+    assert_ok(pawl__nats_server_id(f->nats, after, &f->error), &f->error);
+    assert_string_not_equal(before, after);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         nats_test(test_a_stream_is_made_with_our_defaults),
+        nats_test(test_the_stream_of_a_subject_and_its_last_message_are_found),
+        nats_test(test_a_restarted_server_has_another_id),
         nats_test(test_a_stream_that_exists_otherwise_is_a_conflict),
         nats_test(test_arguments_are_checked_before_anything_is_sent),
         nats_test(test_an_unknown_stream_or_consumer_is_not_found),

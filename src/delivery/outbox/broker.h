@@ -31,8 +31,11 @@ struct outbox_last {
 
 struct outbox_outgoing {
     uint64_t token; /* comes back with the answer */
-    pawl_view subject;
+    const char *subject;
     pawl_view id; /* the whole transaction id */
+    pawl_view source;
+    pawl_view event_id;
+    uint64_t sequence;
     pawl_view payload;
     const struct delivery_header *headers;
     size_t header_count;

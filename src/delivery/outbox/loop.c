@@ -324,8 +324,11 @@ static pawl_status send_entry(struct outbox_loop *loop,
     pawl__delivery_outbox_add_id(entry, &id);
     TRY(pawl__buf_check(&id, "a transaction id", reterr));
     const struct outbox_outgoing message = { .token = (uint64_t)(slot - loop->slots),
-                                             .subject = entry->subject,
+                                             .subject = slot->subject,
                                              .id = pawl__buf_view(&id),
+                                             .source = entry->source,
+                                             .event_id = entry->event_id,
+                                             .sequence = entry->sequence,
                                              .payload = entry->payload,
                                              .headers = entry->headers,
                                              .header_count = entry->header_count,

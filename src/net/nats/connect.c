@@ -458,3 +458,16 @@ pawl_status pawl__nats_ping(struct pawl__nats *nats, pawl_error *reterr)
                ? PAWL_OK
                : pawl__nats_fail(reterr, native, 0, NULL, "ping of '%s'", nats->shown);
 }
+
+pawl_status pawl__nats_server_id(struct pawl__nats *nats,
+                                 char ret_id[PAWL__NATS_SERVER_ID_SIZE],
+                                 pawl_error *reterr)
+{
+    NEED(nats, reterr);
+    NEED(ret_id, reterr);
+    TRY(pawl__nats_ready(nats, reterr));
+    natsStatus native =
+        natsConnection_GetConnectedServerId(nats->conn, ret_id, PAWL__NATS_SERVER_ID_SIZE);
+    return native == NATS_OK ? PAWL_OK
+                             : pawl__nats_fail(reterr, native, 0, NULL, "the server's id");
+}

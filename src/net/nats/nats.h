@@ -74,6 +74,12 @@ uint64_t pawl__nats_reconnects(struct pawl__nats *nats);
 /* "nats://host:4222,nats://other:4222": no secrets. Lives as long as the connection. */
 const char *pawl__nats_shown(const struct pawl__nats *nats);
 
+/* Names the process of the server that we are connected to: another one after its restart. UNAVAILABLE. */
+enum { PAWL__NATS_SERVER_ID_SIZE = 128 };
+PAWL_MUST_USE pawl_status pawl__nats_server_id(struct pawl__nats *nats,
+                                               char ret_id[PAWL__NATS_SERVER_ID_SIZE],
+                                               pawl_error *reterr);
+
 /* The largest message the server takes, headers included; 0 before it said so. */
 int64_t pawl__nats_payload_max(struct pawl__nats *nats);
 

@@ -16,43 +16,12 @@ enum { HEADER_BYTES_MAX = 1 << 20, ANSWER_BYTES_MAX = 64 << 10 };
 
 /* --- messages --- */
 
-static bool is_header_name(pawl_view name)
-{
-    for (size_t i = 0; i < name.len; i++) {
-        if (name.data[i] <= ' ' || name.data[i] > '~' || name.data[i] == ':') {
-            return false;
-        }
-    }
-    return name.len > 0;
-}
-
-static bool is_header_value(pawl_view value)
-{
-    for (size_t i = 0; i < value.len; i++) {
-        if (value.data[i] == '\r' || value.data[i] == '\n' || value.data[i] == '\0') {
-            return false;
-        }
-    }
-    return true;
-}
-
 static pawl_status set_header(natsMsg *msg, pawl_view name, pawl_view value, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf names = BUF_INIT(HEADER_BYTES_MAX);
     AUTO(pawl__buf_done) struct pawl__buf values = BUF_INIT(HEADER_BYTES_MAX);
 
-    NEED_VIEW(name, reterr);
-    NEED_VIEW(value, reterr);
-    if (!is_header_name(name)) {
-        return pawl__fail(
-            reterr, PAWL_INVALID, "the name of a header must be printable ASCII without ':'");
-    }
-    if (!is_header_value(value)) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "header '%.*s': a value must not contain CR, LF or NUL",
-                          VIEW_ARGS(name));
-    }
+    TRY(pawl__nats_check_header(name, value, reterr));
     pawl__buf_add(&names, name);
     pawl__buf_add(&values, value);
     pawl__buf_add_text(&values, "");
@@ -85,23 +54,6 @@ static pawl_status set_expectations(natsMsg *msg,
         msg, pawl_view_of("Nats-Expected-Last-Subject-Sequence"), pawl_view_of(number), reterr);
 }
 
-/* A subject to publish to: parts behind dots, no wildcard, no blank. */
-static pawl_status check_subject(const char *subject, pawl_error *reterr)
-{
-    NEED_TEXT(subject, reterr);
-    size_t len = strlen(subject);
-    bool wrong = len >= PAWL__NATS_SUBJECT_SIZE || subject[0] == '.' || subject[len - 1] == '.'
-                 || strstr(subject, "..") != NULL;
-    for (size_t i = 0; i < len; i++) {
-        wrong = wrong || (unsigned char)subject[i] <= ' ' || strchr("*>\x7f", subject[i]) != NULL;
-    }
-    return wrong ? pawl__fail(reterr,
-                              PAWL_INVALID,
-                              "subject: must be 1 to 511 bytes, parts behind dots, without blanks, "
-                              "'*' and '>'")
-                 : PAWL_OK;
-}
-
 static pawl_status make_message(struct pawl__nats *nats,
                                 const struct pawl__nats_outgoing *message,
                                 const char *reply,
@@ -112,12 +64,12 @@ static pawl_status make_message(struct pawl__nats *nats,
     int64_t bytes_max = pawl__nats_payload_max(nats);
 
     NEED(message, reterr);
-    TRY(check_subject(message->subject, reterr));
+    TRY(pawl__nats_check_subject(message->subject, reterr));
     NEED_VIEW(message->payload, reterr);
     NEED_VIEW(message->id, reterr);
     NEED_ARRAY(message->headers, message->header_count, reterr);
     TRY(pawl__check_limit(
-        "message: has ", message->header_count, " headers", PAWL__NATS_HEADERS_MAX, reterr));
+        "message: has", message->header_count, " headers", PAWL__NATS_HEADERS_MAX, reterr));
     if (bytes_max > 0 && message->payload.len > (uint64_t)bytes_max) {
         return pawl__fail(reterr,
                           PAWL_INVALID,

@@ -31,6 +31,12 @@ struct pawl__nats_outgoing {
     uint64_t last_subject_seq;
 };
 
+/* INVALID: it is no subject to publish to, which has parts behind dots, no wildcard and no blank. Pure. */
+PAWL_MUST_USE pawl_status pawl__nats_check_subject(const char *subject, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__nats_check_header(pawl_view name,
+                                                  pawl_view value,
+                                                  pawl_error *reterr);
+
 enum pawl__nats_fate { PAWL__NATS_STORED, PAWL__NATS_MAYBE_STORED, PAWL__NATS_NOT_STORED };
 
 struct pawl__nats_published {

@@ -4,9 +4,14 @@
 #include <string.h>
 
 #include "base/core/argument.h"
+#include "base/json/json.h"
+#include "base/os/display.h"
 #include "net/nats/internal.h"
 
-enum { STORED_BYTES_MAX = 64 << 20 }; /* nats-server takes no larger message */
+enum {
+    STORED_BYTES_MAX = 64 << 20, /* nats-server takes no larger message */
+    NAMES_BYTES_MAX = 1 << 20,   /* of a list of streams */
+};
 
 static void copy(char *to, size_t size, const char *from)
 {
@@ -171,6 +176,63 @@ pawl_status pawl__nats_stream_create(struct pawl__nats *nats,
     return PAWL_OK;
 }
 
+/* --- the stream of a subject --- */
+
+/* What the server answers to a question for names. False: it is none of its answers. */
+static bool parse_names(pawl_view text, char ret_name[PAWL__NATS_NAME_SIZE], int64_t *ret_code)
+{
+    json_auto_t *json = NULL;
+
+    if (pawl__json_parse(text, NAMES_BYTES_MAX, &json, NULL) != PAWL_OK) {
+        return false;
+    }
+    const json_t *first = json_array_get(json_object_get(json, "streams"), 0);
+    *ret_code = json_integer_value(json_object_get(json_object_get(json, "error"), "err_code"));
+    copy(ret_name, PAWL__NATS_NAME_SIZE, json_string_value(first));
+    return json_is_object(json);
+}
+
+/* Asked by hand: cnats 3.4 lists all streams or none. */
+pawl_status pawl__nats_stream_of(struct pawl__nats *nats,
+                                 const char *subject,
+                                 char ret_name[PAWL__NATS_NAME_SIZE],
+                                 pawl_error *reterr)
+{
+    AUTO(pawl__nats_msg_destroy) natsMsg *answer = NULL;
+    AUTO(pawl__buf_done) struct pawl__buf question = BUF_INIT(NAMES_BYTES_MAX);
+    char name[PAWL__NATS_NAME_SIZE] = "";
+    int64_t code = 0;
+
+    NEED(nats, reterr);
+    NEED(ret_name, reterr);
+    NEED_TEXT(subject, reterr);
+    TRY(pawl__nats_ready(nats, reterr));
+    pawl__buf_add_text(&question, "{\"subject\":");
+    pawl__display_add_json(&question, pawl_view_of(subject));
+    pawl__buf_add_text(&question, "}");
+    TRY(pawl__buf_check(&question, "subject", reterr));
+    uint64_t refusals = pawl__nats_refusals(nats);
+    natsStatus native = natsConnection_Request(&answer,
+                                               nats->conn,
+                                               "$JS.API.STREAM.NAMES",
+                                               question.data,
+                                               (int)question.len,
+                                               nats->answer_ms_max);
+    if (native != NATS_OK) {
+        return pawl__nats_fail_call(
+            nats, refusals, native, 0, reterr, "the stream of '%s'", subject);
+    }
+    pawl_view text = { natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer) };
+    if (!parse_names(text, name, &code) || code != 0) {
+        return pawl__nats_fail(reterr, NATS_ERR, (int)code, NULL, "the stream of '%s'", subject);
+    }
+    if (name[0] == '\0') {
+        return pawl__fail(reterr, PAWL_NOT_FOUND, "no stream takes the subject '%s'", subject);
+    }
+    copy(ret_name, PAWL__NATS_NAME_SIZE, name);
+    return PAWL_OK;
+}
+
 /* --- messages --- */
 
 static pawl_status copy_stored(natsMsg *msg, struct pawl__nats_stored *stored, pawl_error *reterr)
@@ -187,6 +249,20 @@ static pawl_status copy_stored(natsMsg *msg, struct pawl__nats_stored *stored, p
                   (pawl_view){ natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg) });
     TRY(pawl__buf_check(&stored->id, "the message's id", reterr));
     return pawl__buf_check(&stored->payload, "the message", reterr);
+}
+
+static pawl_status hand_out(natsMsg *msg, struct pawl__nats_stored *ret_stored, pawl_error *reterr)
+{
+    struct pawl__nats_stored stored = { .id = BUF_INIT(STORED_BYTES_MAX),
+                                        .payload = BUF_INIT(STORED_BYTES_MAX) };
+    pawl_status status = copy_stored(msg, &stored, reterr);
+
+    if (status != PAWL_OK) {
+        pawl__nats_stored_done(&stored);
+        return status;
+    }
+    *ret_stored = stored;
+    return PAWL_OK;
 }
 
 pawl_status pawl__nats_stream_get(struct pawl__nats *nats,
@@ -215,15 +291,37 @@ pawl_status pawl__nats_stream_get(struct pawl__nats *nats,
                                     (unsigned long long)sequence,
                                     stream);
     }
-    struct pawl__nats_stored stored = { .id = BUF_INIT(STORED_BYTES_MAX),
-                                        .payload = BUF_INIT(STORED_BYTES_MAX) };
-    pawl_status status = copy_stored(msg, &stored, reterr);
-    if (status != PAWL_OK) {
-        pawl__nats_stored_done(&stored);
-        return status;
+    return hand_out(msg, ret_stored, reterr);
+}
+
+pawl_status pawl__nats_stream_last(struct pawl__nats *nats,
+                                   const char *stream,
+                                   const char *subject,
+                                   struct pawl__nats_stored *ret_stored,
+                                   pawl_error *reterr)
+{
+    AUTO(pawl__nats_msg_destroy) natsMsg *msg = NULL;
+    jsErrCode code = 0;
+
+    NEED(nats, reterr);
+    NEED(ret_stored, reterr);
+    NEED_TEXT(subject, reterr);
+    TRY(check_name("stream", stream, reterr));
+    TRY(pawl__nats_ready(nats, reterr));
+    uint64_t refusals = pawl__nats_refusals(nats);
+    jsOptions options = pawl__nats_call_options(nats);
+    natsStatus native = js_GetLastMsg(&msg, nats->js, stream, subject, &options, &code);
+    if (native != NATS_OK) {
+        return pawl__nats_fail_call(nats,
+                                    refusals,
+                                    native,
+                                    code,
+                                    reterr,
+                                    "last message of '%s' in stream '%s'",
+                                    subject,
+                                    stream);
     }
-    *ret_stored = stored;
-    return PAWL_OK;
+    return hand_out(msg, ret_stored, reterr);
 }
 
 void pawl__nats_stored_done(struct pawl__nats_stored *stored)

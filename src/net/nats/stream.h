@@ -53,6 +53,12 @@ PAWL_MUST_USE pawl_status pawl__nats_stream_info(struct pawl__nats *nats,
                                                  struct pawl__nats_stream *ret_stream,
                                                  pawl_error *reterr);
 
+/* The stream that takes a subject. NOT_FOUND: none does. */
+PAWL_MUST_USE pawl_status pawl__nats_stream_of(struct pawl__nats *nats,
+                                               const char *subject,
+                                               char ret_name[PAWL__NATS_NAME_SIZE],
+                                               pawl_error *reterr);
+
 /* Zero is a default: limits retention, file storage, PAWL__NATS_MAX_AGE_NS, PAWL__NATS_DUPLICATES_NS, one
  * replica, no other limit. */
 struct pawl__nats_stream_options {
@@ -86,6 +92,13 @@ PAWL_MUST_USE pawl_status pawl__nats_stream_get(struct pawl__nats *nats,
                                                 uint64_t sequence,
                                                 struct pawl__nats_stored *ret_stored,
                                                 pawl_error *reterr);
+
+/* The last one of a subject, which has no wildcards. NOT_FOUND: it has none. */
+PAWL_MUST_USE pawl_status pawl__nats_stream_last(struct pawl__nats *nats,
+                                                 const char *stream,
+                                                 const char *subject,
+                                                 struct pawl__nats_stored *ret_stored,
+                                                 pawl_error *reterr);
 void pawl__nats_stored_done(struct pawl__nats_stored *stored);
 
 enum pawl__nats_ack_policy { PAWL__NATS_ACK_EXPLICIT, PAWL__NATS_ACK_NONE, PAWL__NATS_ACK_ALL };
