@@ -231,7 +231,10 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_failed_act(pawl_delivery *delivery,
  *   stream, consumer, subject, create_stream                      of JetStream; consumer: "pawl-NAME"
  *   nkey_file, creds_file, tls_ca, tls_certificate, tls_key        of NATS
  *   complete_turns  of a ledger: open turns wait, abandoned ones are left out
- *   columns        [{"name", "type", "path", "from", "required", "lenient"}]; without any the default columns
+ *   columns        [{"name", "type", "path", "from", "expression", "required", "lenient"}]; without any the default columns.
+ *                  path: "$.key"; from: "transaction_id", "source", "event_id", "subject", "headers", "received" instead of
+ *                  a path; expression: of DuckDB, over `payload`
+ *   filter         an expression: only events for which it is true become rows
  *   unique_index   an index on transaction_id, which costs two thirds of the speed
  *
  * Declared again: what may change is changed, and a pipeline that runs is started again. CONFLICT: what may not
@@ -346,6 +349,150 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_pipeline_drain(pawl_delivery *delivery,
                                                        const char *name,
                                                        uint32_t timeout_ms,
                                                        pawl_pipeline_visit watch,
+                                                       void *context,
+                                                       pawl_error *reterr);
+
+/* What a declaration would make of the first events of its source, one JSON object each: {"transaction_id", "verdict":
+ * "row", "filtered" or "failed", "row", "reason", "error"}. Writes nothing anywhere. Not for NATS: UNSUPPORTED. */
+typedef bool (*pawl_json_visit)(void *context, pawl_view json);
+PAWL_API PAWL_MUST_USE pawl_status pawl_pipeline_preview(pawl_view declaration,
+                                                         uint32_t limit,
+                                                         pawl_json_visit visit,
+                                                         void *context,
+                                                         pawl_error *reterr);
+
+/* --- write-ahead logs --- */
+
+typedef struct pawl_wal_status {
+    size_t size;
+    uint64_t first_lsn; /* the lowest that is still there; one above last_lsn without any */
+    uint64_t last_lsn;  /* the highest ever given out */
+    uint64_t pending;   /* entries */
+    uint64_t confirmed; /* in the table, and kept until a checkpoint covers them */
+    uint64_t failed;    /* in failed_events, and kept until somebody has dealt with them */
+    uint64_t pending_bytes;
+    uint64_t confirmed_bytes;
+    uint64_t failed_bytes;
+    uint64_t index_entries; /* ids that duplicates are found by; about */
+    uint64_t index_bytes;
+    uint64_t epoch;
+    uint64_t fence;
+    char lease_holder[64]; /* who had it last */
+    int64_t lease_until_us;
+} pawl_wal_status;
+
+#define PAWL_WAL_STATUS_INIT                                                  \
+    {                                                                         \
+        sizeof(pawl_wal_status), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, 0 \
+    }
+
+/* NOT_FOUND: no such pipeline. One that never ran has a log without entries. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_wal_get_status(pawl_delivery *delivery,
+                                                       const char *name,
+                                                       pawl_wal_status *ret_status,
+                                                       pawl_error *reterr);
+
+typedef enum pawl_wal_state {
+    PAWL_WAL_PENDING,
+    PAWL_WAL_CONFIRMED,
+    PAWL_WAL_FAILED
+} pawl_wal_state;
+
+typedef struct pawl_wal_entry {
+    size_t size;
+    uint64_t lsn;
+    pawl_wal_state state;
+    pawl_view transaction_id;
+    pawl_view source;
+    pawl_view event_id;
+    pawl_view subject;
+    pawl_view message_id;
+    pawl_view payload; /* byte for byte */
+    uint64_t sequence; /* its place in the source */
+    uint32_t attempts;
+    int64_t created_at_us;
+    int64_t last_attempt_at_us; /* 0: none */
+    int64_t ended_at_us;        /* confirmed or failed; 0: not yet */
+    pawl_view last_error;
+    pawl_view failure_reason;
+} pawl_wal_entry;
+
+typedef struct pawl_wal_filter {
+    size_t size;
+    uint64_t from;  /* the first LSN */
+    uint64_t to;    /* the last one; 0: all */
+    uint64_t limit; /* visits at the most; 0: all */
+    bool pending;   /* only entries that are pending */
+} pawl_wal_filter;
+
+#define PAWL_WAL_FILTER_INIT                    \
+    {                                           \
+        sizeof(pawl_wal_filter), 0, 0, 0, false \
+    }
+
+typedef bool (*pawl_wal_visit)(void *context, const pawl_wal_entry *entry);
+
+/* Visits entries in the order of their LSNs; `filter` NULL: all. Also while the pipeline runs. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_wal_read(pawl_delivery *delivery,
+                                                 const char *name,
+                                                 const pawl_wal_filter *filter,
+                                                 pawl_wal_visit visit,
+                                                 void *context,
+                                                 pawl_error *reterr);
+
+/* "pending"; "unknown" for a number that is no state. Static. */
+PAWL_API const char *pawl_wal_state_name(pawl_wal_state state);
+
+/* "{...}" on one line; pawl_free ends it. A payload that is no JSON is a string. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_wal_entry_to_json(const pawl_wal_entry *entry,
+                                                          char **ret_json,
+                                                          size_t *ret_len,
+                                                          pawl_error *reterr);
+
+/* --- SQL --- */
+
+typedef struct pawl_query_options {
+    size_t size;
+    uint64_t memory_max; /* bytes; 256 MiB */
+    uint32_t timeout_ms; /* 30,000 */
+} pawl_query_options;
+
+#define PAWL_QUERY_OPTIONS_INIT                                \
+    {                                                          \
+        sizeof(pawl_query_options), UINT64_C(256) << 20, 30000 \
+    }
+
+typedef enum pawl_query_kind {
+    PAWL_QUERY_NULL,
+    PAWL_QUERY_NUMBER,  /* `text` is a JSON number */
+    PAWL_QUERY_BOOLEAN, /* "true", "false" */
+    PAWL_QUERY_TEXT
+} pawl_query_kind;
+
+/* Complete: it has no size. */
+typedef struct pawl_query_cell {
+    pawl_query_kind kind;
+    pawl_view text;
+} pawl_query_cell;
+
+typedef struct pawl_query_row {
+    size_t size;
+    size_t count;             /* of columns */
+    const char *const *names; /* of the columns */
+    const pawl_query_cell *cells;
+} pawl_query_row;
+
+typedef bool (*pawl_query_visit)(void *context, const pawl_query_row *row);
+
+/* Runs one statement on the DuckDB file of a data directory, in a transaction that only reads, and visits its rows.
+ * SQL sees the tables of the file: no other files, no network. `options` may be NULL.
+ *
+ * DENIED: it would write. INVALID: what DuckDB does not understand. TIMEOUT, NOMEM: over a limit. BUSY: another handle or
+ * process has the file. NOT_FOUND: nothing was delivered there yet. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_delivery_query(const char *dir,
+                                                       const char *sql,
+                                                       const pawl_query_options *options,
+                                                       pawl_query_visit visit,
                                                        void *context,
                                                        pawl_error *reterr);
 

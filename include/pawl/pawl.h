@@ -19,7 +19,7 @@
  *               for a new minor version.
  *               Complete, and without a size: pawl_view, pawl_error (it has a reserve),
  *               pawl_log_field, pawl_ledger_head, pawl_recalled, pawl_work_position, pawl_seq_value,
- *               pawl_app_id and pawl_app_number.
+ *               pawl_app_id, pawl_app_number and pawl_query_cell.
  *   Closing     pawl_X_close(x, timeout_ms, reterr) ends a handle that has threads or a store, in
  *               bounded time; 0 is the handle's own bound. PAWL_OK: it is gone. TIMEOUT: the store
  *               hangs; the handle is gone for the caller, and what still uses the store stays behind.

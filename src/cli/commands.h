@@ -16,10 +16,13 @@ extern const struct pawl__cli_command pawl__cli_cmd_help;
 extern const struct pawl__cli_command pawl__cli_cmd_idem;
 extern const struct pawl__cli_command pawl__cli_cmd_ledger;
 extern const struct pawl__cli_command pawl__cli_cmd_man;
+extern const struct pawl__cli_command pawl__cli_cmd_pipeline;
 extern const struct pawl__cli_command pawl__cli_cmd_seq;
 extern const struct pawl__cli_command pawl__cli_cmd_serve;
+extern const struct pawl__cli_command pawl__cli_cmd_sql;
 extern const struct pawl__cli_command pawl__cli_cmd_token;
 extern const struct pawl__cli_command pawl__cli_cmd_version;
+extern const struct pawl__cli_command pawl__cli_cmd_wal;
 extern const struct pawl__cli_command pawl__cli_cmd_work;
 
 #endif

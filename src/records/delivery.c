@@ -98,3 +98,49 @@ static const struct pawl__field failed_result_fields[] = {
 };
 const struct pawl__record pawl__failed_result_record =
     RECORD("FailedResult", pawl_failed_result, failed_result_fields);
+
+const char *const pawl__wal_state_names[] = {
+    [PAWL_WAL_PENDING] = "pending",
+    [PAWL_WAL_CONFIRMED] = "confirmed",
+    [PAWL_WAL_FAILED] = "failed",
+    [PAWL_WAL_FAILED + 1] = NULL,
+};
+
+static const struct pawl__field wal_status_fields[] = {
+    { FIELD(pawl_wal_status, first_lsn, FIELD_UINT64) },
+    { FIELD(pawl_wal_status, last_lsn, FIELD_UINT64) },
+    { FIELD(pawl_wal_status, pending, FIELD_UINT64) },
+    { FIELD(pawl_wal_status, confirmed, FIELD_UINT64) },
+    { FIELD(pawl_wal_status, failed, FIELD_UINT64) },
+    { FIELD(pawl_wal_status, pending_bytes, FIELD_UINT64) },
+    { FIELD(pawl_wal_status, confirmed_bytes, FIELD_UINT64) },
+    { FIELD(pawl_wal_status, failed_bytes, FIELD_UINT64) },
+    { FIELD(pawl_wal_status, index_entries, FIELD_UINT64) },
+    { FIELD(pawl_wal_status, index_bytes, FIELD_UINT64) },
+    { FIELD(pawl_wal_status, epoch, FIELD_UINT64) },
+    { FIELD(pawl_wal_status, fence, FIELD_UINT64) },
+    { FIELD(pawl_wal_status, lease_holder, FIELD_CHARS) },
+    { FIELD_AS("lease_until", pawl_wal_status, lease_until_us, FIELD_TIME) },
+};
+const struct pawl__record pawl__wal_status_record =
+    RECORD("WalStatus", pawl_wal_status, wal_status_fields);
+
+static const struct pawl__field wal_entry_fields[] = {
+    { FIELD(pawl_wal_entry, lsn, FIELD_UINT64) },
+    { FIELD(pawl_wal_entry, state, FIELD_ENUM), .names = pawl__wal_state_names },
+    { FIELD(pawl_wal_entry, transaction_id, FIELD_TEXT), .flags = FIELD_SET },
+    { FIELD(pawl_wal_entry, source, FIELD_TEXT), .flags = FIELD_SET },
+    { FIELD(pawl_wal_entry, event_id, FIELD_TEXT) },
+    { FIELD_AS("nats_subject", pawl_wal_entry, subject, FIELD_TEXT) },
+    { FIELD_AS("nats_message_id", pawl_wal_entry, message_id, FIELD_TEXT) },
+    { FIELD(pawl_wal_entry, sequence, FIELD_UINT64) },
+    { FIELD_AS("attempts", pawl_wal_entry, attempts, FIELD_INT32) },
+    { FIELD_AS("created_at", pawl_wal_entry, created_at_us, FIELD_TIME) },
+    { FIELD_AS("last_attempt_at", pawl_wal_entry, last_attempt_at_us, FIELD_TIME) },
+    { FIELD_AS("ended_at", pawl_wal_entry, ended_at_us, FIELD_TIME) },
+    { FIELD(pawl_wal_entry, last_error, FIELD_TEXT) },
+    { FIELD(pawl_wal_entry, failure_reason, FIELD_TEXT) },
+    { FIELD_AS("event_payload", pawl_wal_entry, payload, FIELD_JSON) },
+};
+const struct pawl__record pawl__wal_entry_record =
+    RECORD("WalEntry", pawl_wal_entry, wal_entry_fields);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`pawl deliver` as people and programs meet it: files into DuckDB, killed, run again, refused."""
+"""`pawl deliver`, `pipeline`, `wal` and `sql` as people and programs meet them: files, ledgers and streams into DuckDB,
+killed, run again, refused; rows are counted by SQL."""
 import json
 import os
 import signal
@@ -8,6 +9,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["PAWL_SOURCE"], "tests", "lib"))
+import nats  # noqa: E402
 from command import PAWL, check_advice, environment, wait_until  # noqa: E402
 from tap import done, it  # noqa: E402
 
@@ -32,6 +34,24 @@ def deliver(*args, **more):
     return json.loads(run("deliver", "--json", *args, **more).stdout)
 
 
+def is_busy(data):
+    """Whether another process has the pipelines."""
+    looked = subprocess.run([PAWL, "pipeline", "list", *data, "--store-busy-timeout", "0s"], env=ENV, cwd=TOP,
+                            timeout=WAIT_S, capture_output=True, check=False)
+    return looked.returncode == 5
+
+
+def sql(data, statement):
+    return [json.loads(line) for line in run("sql", "--json", *data, statement).stdout.splitlines()]
+
+
+def numbers_in(data, table):
+    """How many rows, how many different numbers, and the largest."""
+    row = sql(data, f"SELECT count(*) AS rows, count(DISTINCT payload->>'n') AS different, "
+                    f"max((payload->>'n')::BIGINT) AS largest FROM {table}")[0]
+    return row["rows"], row["different"], row["largest"]
+
+
 def write(path, numbers, more=""):
     with open(path, "w", encoding="utf-8") as file:
         file.writelines(f'{{"n": {n}}}\n' for n in numbers)
@@ -47,6 +67,7 @@ def delivers_a_file_once():
         assert (status["pending"], status["failed"], status["name"]) == (0, 0, "orders"), status
     people = run("deliver", *data, "--from", "a.jsonl", "--into", "orders", "--drain", cwd=directory).stdout
     assert "delivered  1000" in people, people
+    assert numbers_in(data, "orders") == (1000, 1000, 999)
 
 
 def reads_standard_input_to_its_end():
@@ -101,7 +122,7 @@ def follows_a_file_until_it_is_told_to_end():
     write(path, range(10), more='{"n": ')
     child = subprocess.Popen([PAWL, "deliver", *data, "--json", "--from", path], env=ENV, cwd=TOP, text=True,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    wait_until(lambda: os.path.exists(f"{directory}/data/wal/consumer/events/CURRENT"), "it has not started")
+    wait_until(lambda: is_busy(data), "it has not started")
     # One process has the directory.
     busy = run("deliver", *data, "--store-busy-timeout", "0s", "--from", path, "--drain", code=5).stderr
     assert f"process {child.pid}" in busy or str(child.pid) in busy, busy
@@ -127,6 +148,161 @@ def loses_and_doubles_nothing_when_killed():
     status = deliver(*args[2:])
     assert status["accepted"] == status["delivered"] == 60000, status
     assert status["pending"] == 0, status
+    assert numbers_in(data, "events") == (60000, 60000, 59999)
+
+
+def delivers_a_ledger():
+    directory, data = place()
+    event = {"run_id": "village", "turn": 1, "kind": "say", "actor": "ada"}
+    lines = [json.dumps({**event, "id": f"e-{n}", "payload": {"n": n}}) for n in range(50)]
+    run("ledger", "append", *data, text="\n".join(lines[:30]) + "\n")
+    args = [*data, "--from", f"ledger:{directory}/data/ledger.sqlite", "--into", "said", "--source", "village", "--drain"]
+    assert deliver(*args)["delivered"] == 30
+    run("ledger", "append", *data, text="\n".join(lines) + "\n")
+    status = deliver(*args)
+    assert (status["delivered"], status["sequence"]) == (50, 50), status
+    assert numbers_in(data, "said") == (50, 50, 49)
+    ids = sql(data, "SELECT transaction_id, subject FROM said ORDER BY (payload->>'n')::BIGINT LIMIT 1")
+    assert ids == [{"transaction_id": "village:e-0:0", "subject": "say"}], ids
+
+
+def delivers_a_stream():
+    directory, data = place()
+    server = nats.Server(directory)
+    try:
+        args = [*data, "--from", server.url, "--stream", "ORDERS", "--into", "orders", "--drain"]
+        assert "stream" in run("deliver", *args, code=3).stderr
+        make = ["--create-stream", "--subject", "orders.>"]
+        assert deliver(*args, *make)["accepted"] == 0
+        server.publish("orders.a", [(f"o-{n}", b'{"n": %d}' % n) for n in range(2000)])
+        server.publish("orders.b", [(None, b'{"n": 2000}'), (None, b"poison"), ("o-7", b'{"n": 7}')])
+        status = deliver(*args, *make)
+        assert (status["delivered"], status["failed"], status["pending"]) == (2001, 1, 0), status
+        assert numbers_in(data, "orders") == (2001, 2001, 2000)
+        # The server forgets that it had these: the ids are known here.
+        assert sql(data, "SELECT count(*) AS n FROM failed_events WHERE failure_reason = 'not_json'") == [{"n": 1}]
+        one = sql(data, "SELECT transaction_id FROM orders WHERE payload->>'n' = '7'")
+        assert one == [{"transaction_id": "ORDERS:o-7:0"}], one
+    finally:
+        server.stop()
+
+
+def delivers_a_stream_while_both_sides_are_killed():
+    directory, data = place()
+    server = nats.Server(directory)
+    try:
+        args = [*data, "--from", server.url, "--stream", "S", "--into", "events", "--create-stream", "--subject", "s"]
+        deliver(*args, "--drain")
+        for round_number, points in enumerate(["rocksdb.write.after=kill@4", "duckdb.commit.before=kill@2",
+                                               "duckdb.commit.after=kill@2", "rocksdb.write.before=kill@5"]):
+            first = round_number * 2500
+            server.publish("s", [(f"e-{n}", b'{"n": %d}' % n) for n in range(first, first + 2500)])
+            killed = subprocess.run([PAWL, "deliver", *args, "--drain"], env={**ENV, "PAWL_FAILPOINTS": points}, cwd=TOP,
+                                    timeout=WAIT_S, capture_output=True, check=False)
+            assert killed.returncode == -signal.SIGKILL, (points, killed.returncode, killed.stderr)
+            server.kill(signal.SIGTERM if round_number % 2 else signal.SIGKILL)
+            server.start()
+        child = subprocess.Popen([PAWL, "deliver", "--json", *args], env=ENV, cwd=TOP, text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        wait_until(lambda: is_busy(data), "it has not started")
+        server.kill(signal.SIGTERM)  # away while it runs, and back
+        server.start()
+        server.publish("s", [(f"e-{n}", b'{"n": %d}' % n) for n in range(10000, 10100)])
+        child.send_signal(signal.SIGTERM)
+        out, err = child.communicate(timeout=WAIT_S)
+        assert child.returncode == 0, (child.returncode, out, err)
+        status = deliver(*args, "--drain")
+        assert status["accepted"] == status["delivered"] + status["filtered"] + status["failed"], status
+        rows, different, largest = numbers_in(data, "events")
+        losses = sql(data, "SELECT count(*) AS n FROM delivery_losses")[0]["n"]
+        assert rows == different and largest == 10099, (rows, different, largest)
+        assert rows == 10100 or losses > 0, (rows, losses)  # a server killed with -9 may lose its own tail
+    finally:
+        server.stop()
+
+
+def shows_and_changes_pipelines():
+    directory, data = place()
+    write(f"{directory}/a.jsonl", range(5), more="no\n")
+    assert run("pipeline", "list", *data, "--json").stdout == ""
+    added = json.loads(run("pipeline", "add", *data, "--json", "--from", f"{directory}/a.jsonl", "--into", "t", "p").stdout)
+    assert (added["state"], added["accepted"], added["into"]) == ("stopped", 0, "t"), added
+    run("pipeline", "pause", *data, "p")
+    assert "is paused" in run("deliver", *data, "--from", f"{directory}/a.jsonl", "--into", "t", "--name", "p",
+                              "--drain", code=4).stderr
+    run("pipeline", "resume", *data, "p")
+    deliver(*data, "--from", f"{directory}/a.jsonl", "--into", "t", "--name", "p", "--drain")
+    listed = [json.loads(line) for line in run("pipeline", "list", *data, "--json").stdout.splitlines()]
+    assert [(p["name"], p["state"], p["accepted"], p["delivered"], p["failed"], p["pending"])
+            for p in listed] == [("p", "stopped", 6, 5, 1, 0)], listed
+    assert "failed     1" in run("pipeline", "show", *data, "p").stdout
+    status = json.loads(run("wal", "status", *data, "--json", "p").stdout)
+    assert (status["pending"], status["failed"], status["last_lsn"]) == (0, 1, 6), status
+    assert run("wal", "pending", *data, "p").stdout == ""
+    entry = json.loads(run("wal", "show", *data, "p", "6").stdout)
+    assert (entry["state"], entry["failure_reason"], entry["event_payload"]) == ("failed", "not_json", "no"), entry
+    run("wal", "show", *data, "p", "7", code=3)
+    run("pipeline", "remove", *data, "p")
+    for gone in [["pipeline", "show"], ["pipeline", "remove"], ["pipeline", "pause"], ["wal", "status"]]:
+        assert "no pipeline 'p'" in run(*gone, *data, "p", code=3).stderr, gone
+    assert numbers_in(data, "t") == (5, 5, 4)
+
+
+def keeps_what_is_pending():
+    directory, data = place()
+    write(f"{directory}/a.jsonl", range(3000))
+    args = [PAWL, "deliver", *data, "--from", f"{directory}/a.jsonl", "--drain"]
+    run("pipeline", "add", *data, "--from", f"{directory}/a.jsonl", "events")
+    shown = {"pending": 0}
+    for commit in range(1, 20):  # the first commits are not those of rows
+        if shown["pending"] == 0:
+            killed = subprocess.run(args, env={**ENV, "PAWL_FAILPOINTS": f"duckdb.commit.before=kill@{commit}"}, cwd=TOP,
+                                    timeout=WAIT_S, capture_output=True, check=False)
+            assert killed.returncode == -signal.SIGKILL, (killed.returncode, killed.stderr)
+            shown = json.loads(run("pipeline", "show", *data, "--json", "events").stdout)
+    assert shown["pending"] == 3000 and shown["accepted"] == shown["pending"] + shown["delivered"], shown
+    pending = [json.loads(line) for line in run("wal", "pending", *data, "--limit", "2", "events").stdout.splitlines()]
+    assert [entry["event_payload"] for entry in pending] == [{"n": 0}, {"n": 1}], pending
+    assert "only in its write-ahead log" in run("pipeline", "remove", *data, "events", code=4).stderr
+    status = deliver(*args[2:])
+    assert status["recovery"]["total_pending"] == status["recovery"]["recovered"] == shown["pending"], status
+    assert numbers_in(data, "events") == (3000, 3000, 2999)
+
+
+def maps_filters_and_shows_it_first():
+    directory, data = place()
+    write(f"{directory}/a.jsonl", range(20), more='{"n": "x"}\n')
+    columns = [{"name": "n", "type": "BIGINT", "required": True},
+               {"name": "half", "type": "DOUBLE", "expression": "(payload->>'n')::DOUBLE / 2"}]
+    args = [*data, "--from", f"{directory}/a.jsonl", "--columns", json.dumps(columns),
+            "--filter", "try_cast(payload->>'n' AS BIGINT) IS NULL OR try_cast(payload->>'n' AS BIGINT) >= 5"]
+    rows = [json.loads(line) for line in run("deliver", *args, "--dry-run").stdout.splitlines()]
+    assert [row["verdict"] for row in rows] == ["filtered"] * 5 + ["row"] * 5, rows
+    assert rows[5]["row"] == {"n": 5, "half": 2.5}, rows[5]
+    assert not os.path.exists(f"{directory}/data")
+    status = deliver(*args, "--drain")
+    assert (status["filtered"], status["delivered"], status["failed"]) == (5, 15, 1), status
+    assert sql(data, "SELECT min(n) AS n, max(half) AS h FROM events") == [{"n": 5, "h": 9.5}]
+
+
+def asks_only_and_within_limits():
+    directory, data = place()
+    assert "nothing was delivered yet" in run("sql", *data, "SELECT 1", code=3).stderr
+    write(f"{directory}/a.jsonl", range(3))
+    deliver(*data, "--from", f"{directory}/a.jsonl", "--drain")
+    for statement, code, says in [("DELETE FROM events", 1, "read-only"), ("SELEKT", 2, "SELEKT"),
+                                  ("SELECT * FROM nowhere", 2, "nowhere"),
+                                  ("SELECT * FROM read_csv('/etc/passwd')", 1, "disabled"),
+                                  ("COPY events TO 'x.csv'", 1, ""), ("ATTACH 'y.duckdb'", 1, "")]:
+        assert says in run("sql", *data, statement, code=code).stderr, statement
+    slow = "SELECT count(*) FROM range(1000000) AS a, range(1000000) AS b"
+    assert "deadline" in run("sql", *data, "--timeout", "100ms", slow, code=5).stderr
+    assert "'--timeout'" in run("sql", *data, "--timeout", "soon", "SELECT 1", code=2).stderr
+    kinds = sql(data, "SELECT 1.50::DECIMAL(4,2) AS d, [1, 2] AS l, NULL AS n, TRUE AS b, 'x' AS \"a \"\" b\", "
+                      "1.5 AS dd, TIMESTAMP '2026-01-29 10:20:30' AS t;")
+    assert kinds == [{"d": "1.50", "l": "[1, 2]", "n": None, "b": True, 'a " b': "x", "dd": "1.5",
+                      "t": "2026-01-29T10:20:30.000000Z"}], kinds
+    assert run("sql", *data, "-", text="SELECT count(*) FROM events").stdout.strip() == "3"
 
 
 it("delivers a file once, however often it is run", delivers_a_file_once)
@@ -135,4 +311,11 @@ it("tells lines that are no events, and a last one without its end", tells_bad_l
 it("refuses what cannot be, with its reason and exit code", refuses_what_cannot_be)
 it("follows a file until it is told to end, and has the directory alone", follows_a_file_until_it_is_told_to_end)
 it("loses nothing and doubles nothing when it is killed", loses_and_doubles_nothing_when_killed)
+it("delivers a ledger, and continues", delivers_a_ledger)
+it("delivers a stream, with the producer's ids", delivers_a_stream)
+it("delivers a stream while both sides are killed", delivers_a_stream_while_both_sides_are_killed)
+it("shows and changes pipelines and their logs", shows_and_changes_pipelines)
+it("keeps what is pending, and recovers it", keeps_what_is_pending)
+it("maps and filters, and shows it first", maps_filters_and_shows_it_first)
+it("asks only, and within limits", asks_only_and_within_limits)
 done()

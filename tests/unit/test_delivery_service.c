@@ -525,6 +525,232 @@ static void test_a_visitor_cannot_close_but_may_call(void **state)
     look(f, "a");
 }
 
+/* --- the log, SQL, a dry run --- */
+
+struct entries {
+    uint64_t count;
+    uint64_t stop_after;
+    char states[16];
+};
+
+static bool see_entry(void *context, const pawl_wal_entry *entry)
+{
+    struct entries *entries = context;
+
+    snprintf(entries->states, sizeof(entries->states), "%s", pawl_wal_state_name(entry->state));
+    return ++entries->count != entries->stop_after;
+}
+
+static void test_the_log_is_read_while_it_runs_and_after(void **state)
+{
+    struct fixture *f = *state;
+    pawl_wal_status status = PAWL_WAL_STATUS_INIT;
+    pawl_wal_filter filter = PAWL_WAL_FILTER_INIT;
+    struct entries entries = { .count = 0 };
+
+    add_lines(f, 1, 1200);
+    open_delivery(f);
+    assert_ok(add_file(f, "a", ""), &f->error);
+    assert_ok(pawl_wal_get_status(f->delivery, "a", &status, &f->error), &f->error);
+    assert_int_equal(status.last_lsn, 0);
+    drain(f, "a");
+    assert_ok(pawl_wal_read(f->delivery, "a", NULL, see_entry, &entries, &f->error), &f->error);
+    assert_int_equal(entries.count, 1200); /* more than a page */
+    assert_string_equal(entries.states, "confirmed");
+    entries = (struct entries){ .stop_after = 7 };
+    assert_ok(pawl_wal_read(f->delivery, "a", NULL, see_entry, &entries, &f->error), &f->error);
+    assert_int_equal(entries.count, 7);
+    entries = (struct entries){ .count = 0 };
+    filter.from = 100;
+    filter.to = 109;
+    assert_ok(pawl_wal_read(f->delivery, "a", &filter, see_entry, &entries, &f->error), &f->error);
+    assert_int_equal(entries.count, 10);
+    entries = (struct entries){ .count = 0 };
+    filter.limit = 3;
+    assert_ok(pawl_wal_read(f->delivery, "a", &filter, see_entry, &entries, &f->error), &f->error);
+    assert_int_equal(entries.count, 3);
+    filter = (pawl_wal_filter)PAWL_WAL_FILTER_INIT;
+    filter.pending = true;
+    entries = (struct entries){ .count = 0 };
+    assert_ok(pawl_wal_read(f->delivery, "a", &filter, see_entry, &entries, &f->error), &f->error);
+    assert_int_equal(entries.count, 0);
+    assert_ok(pawl_wal_get_status(f->delivery, "a", &status, &f->error), &f->error);
+    assert_int_equal(status.last_lsn, 1200);
+    assert_int_equal(status.confirmed, 1200);
+    assert_ok(pawl_pipeline_pause(f->delivery, "a", &f->error), &f->error); /* with a checkpoint */
+    assert_ok(pawl_wal_get_status(f->delivery, "a", &status, &f->error), &f->error);
+    assert_int_equal(status.confirmed, 0);
+    assert_int_equal(status.last_lsn, 1200);
+}
+
+static bool see_row(void *context, const pawl_query_row *row)
+{
+    char *text = context;
+
+    for (size_t i = 0; i < row->count; i++) {
+        size_t len = strlen(text);
+        snprintf(&text[len], 400 - len, "%s=%.*s ", row->names[i], VIEW_ARGS(row->cells[i].text));
+    }
+    return true;
+}
+
+static void test_sql_reads_within_its_limits(void **state)
+{
+    struct fixture *f = *state;
+    pawl_query_options options = PAWL_QUERY_OPTIONS_INIT;
+    char text[400] = "";
+
+    assert_status(pawl_delivery_query(f->dir, "SELECT 1", NULL, see_row, text, &f->error),
+                  PAWL_NOT_FOUND,
+                  &f->error);
+    f->error = (pawl_error)PAWL_ERROR_INIT;
+    add_lines(f, 1, 3);
+    open_delivery(f);
+    assert_ok(add_file(f, "a", ""), &f->error);
+    drain(f, "a");
+    assert_status(pawl_delivery_query(f->dir, "SELECT 1", NULL, see_row, text, &f->error),
+                  PAWL_BUSY,
+                  &f->error);
+    f->error = (pawl_error)PAWL_ERROR_INIT;
+    close_delivery(f);
+    assert_ok(pawl_delivery_query(f->dir,
+                                  "SELECT count(*) AS n, sum((payload->>'n')::INT) AS s FROM a;",
+                                  NULL,
+                                  see_row,
+                                  text,
+                                  &f->error),
+              &f->error);
+    assert_string_equal(text, "n=3 s=6 ");
+    options.timeout_ms = 1;
+    assert_status(
+        pawl_delivery_query(f->dir,
+                            "SELECT count(*) FROM range(1000000) AS a, range(1000000) AS b",
+                            &options,
+                            see_row,
+                            text,
+                            &f->error),
+        PAWL_TIMEOUT,
+        &f->error);
+    assert_status(pawl_delivery_query(f->dir, "DROP TABLE a", NULL, see_row, text, &f->error),
+                  PAWL_DENIED,
+                  &f->error);
+}
+
+static bool see_json(void *context, pawl_view json)
+{
+    char *text = context;
+
+    snprintf(text, 400, "%.*s", VIEW_ARGS(json));
+    return false;
+}
+
+static void test_a_preview_shows_rows_and_writes_nothing(void **state)
+{
+    struct fixture *f = *state;
+    char json[400];
+    char text[400] = "";
+
+    add_lines(f, 7, 9);
+    snprintf(json,
+             sizeof(json),
+             "{\"name\": \"p\", \"from\": \"file:%s\", \"columns\": [{\"name\": \"n\", \"type\": "
+             "\"BIGINT\"}]}",
+             f->lines);
+    assert_ok(pawl_pipeline_preview(pawl_view_of(json), 10, see_json, text, &f->error), &f->error);
+    assert_non_null(strstr(text, "\"verdict\":\"row\",\"row\":{\"n\":7}"));
+    assert_int_equal(access(f->duckdb, F_OK), -1);
+    assert_status(pawl_pipeline_preview(
+                      pawl_view_of("{\"name\": \"p\", \"from\": \"nats://h\", \"stream\": \"S\"}"),
+                      10,
+                      see_json,
+                      text,
+                      &f->error),
+                  PAWL_UNSUPPORTED,
+                  &f->error);
+}
+
+/* --- what a caller may do wrong --- */
+
+#define REFUSED(call, words)                         \
+    do {                                             \
+        pawl_error error = PAWL_ERROR_INIT;          \
+        assert_status((call), PAWL_INVALID, &error); \
+        assert_message(&error, words);               \
+    } while (0)
+
+static void test_a_null_argument_is_invalid_by_its_name(void **state)
+{
+    struct fixture *f = *state;
+    pawl_wal_status status = PAWL_WAL_STATUS_INIT;
+    pawl_pipeline_status wrong = { .size = sizeof(wrong), .state = (pawl_pipeline_state)9 };
+    pawl_wal_entry entry = { .size = sizeof(entry), .state = (pawl_wal_state)9 };
+    pawl_delivery *delivery = NULL;
+    char *json = NULL;
+
+    open_delivery(f);
+    pawl_delivery *d = f->delivery;
+    REFUSED(pawl_delivery_open(NULL, NULL, &delivery, &error), "dir: is NULL");
+    REFUSED(pawl_delivery_open("", NULL, &delivery, &error), "dir: is empty");
+    REFUSED(pawl_delivery_open(f->dir, NULL, NULL, &error), "ret_delivery: is NULL");
+    REFUSED(pawl_delivery_start(NULL, &error), "delivery: is NULL");
+    REFUSED(pawl_pipeline_add(NULL, pawl_view_of("{}"), &error), "delivery: is NULL");
+    REFUSED(pawl_pipeline_remove(d, NULL, false, &error), "name: is NULL");
+    REFUSED(pawl_pipeline_start(d, NULL, &error), "name: is NULL");
+    REFUSED(pawl_pipeline_pause(NULL, "a", &error), "delivery: is NULL");
+    REFUSED(pawl_pipeline_resume(d, NULL, &error), "name: is NULL");
+    REFUSED(pawl_pipeline_drain(d, NULL, 1, NULL, NULL, &error), "name: is NULL");
+    REFUSED(pawl_pipeline_get(d, "a", NULL, NULL, &error), "visit: is NULL");
+    REFUSED(pawl_pipeline_list(d, NULL, NULL, &error), "visit: is NULL");
+    REFUSED(pawl_pipeline_to_json(NULL, &json, NULL, &error), "status: is NULL");
+    REFUSED(pawl_pipeline_to_json(&wrong, &json, NULL, &error), "status.state: is 9");
+    REFUSED(pawl_pipeline_preview((pawl_view){ NULL, 1 }, 1, see_json, NULL, &error),
+            "declaration");
+    REFUSED(pawl_pipeline_preview(pawl_view_of("{}"), 0, see_json, NULL, &error), "limit");
+    REFUSED(pawl_pipeline_preview(pawl_view_of("{}"), 1, NULL, NULL, &error), "visit: is NULL");
+    REFUSED(pawl_wal_get_status(d, NULL, &status, &error), "name: is NULL");
+    REFUSED(pawl_wal_get_status(d, "a", NULL, &error), "ret_status: is NULL");
+    status.size = 0;
+    REFUSED(pawl_wal_get_status(d, "a", &status, &error), "ret_status");
+    REFUSED(pawl_wal_read(d, "a", NULL, NULL, NULL, &error), "visit: is NULL");
+    REFUSED(pawl_wal_entry_to_json(NULL, &json, NULL, &error), "entry: is NULL");
+    REFUSED(pawl_wal_entry_to_json(&entry, &json, NULL, &error), "entry.state: is 9");
+    REFUSED(pawl_delivery_query(NULL, "SELECT 1", NULL, see_row, NULL, &error), "dir: is NULL");
+    REFUSED(pawl_delivery_query(f->dir, "", NULL, see_row, NULL, &error), "sql: is empty");
+    REFUSED(pawl_delivery_query(f->dir, "SELECT 1", NULL, NULL, NULL, &error), "visit: is NULL");
+    assert_string_equal(pawl_pipeline_state_name((pawl_pipeline_state)-1), "unknown");
+    assert_string_equal(pawl_wal_state_name((pawl_wal_state)7), "unknown");
+    assert_int_equal(pawl_delivery_close(NULL, 0, NULL), PAWL_OK);
+}
+
+static void test_options_out_of_range_are_invalid_by_their_name(void **state)
+{
+    struct fixture *f = *state;
+    pawl_delivery_options options = PAWL_DELIVERY_OPTIONS_INIT;
+
+#define WRONG(member, value)                                     \
+    options = (pawl_delivery_options)PAWL_DELIVERY_OPTIONS_INIT; \
+    options.member = (value);                                    \
+    REFUSED(pawl_delivery_open(f->dir, &options, &f->delivery, &error), #member)
+    WRONG(close_ms_max, 0);
+    WRONG(memory_max, 1);
+    WRONG(batch_max, 0);
+    WRONG(batch_max, 1000001);
+    WRONG(compactors, 1);
+    WRONG(memtable_bytes, 1);
+    WRONG(blob_file_bytes, 1);
+    WRONG(retry_interval_ms, 0);
+    WRONG(retry_backoff_ms, 0);
+    WRONG(retries_max, 0);
+    WRONG(lease_ms, 999);
+    WRONG(entry_ttl_ms, 999);
+    WRONG(entry_ttl_ms, UINT64_MAX);
+    WRONG(pending_bytes_max, 0);
+    WRONG(failed_bytes_max, 0);
+    options = (pawl_delivery_options)PAWL_DELIVERY_OPTIONS_INIT;
+    options.size = 0;
+    REFUSED(pawl_delivery_open(f->dir, &options, &f->delivery, &error), "size");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fixture, close_fixture)
@@ -544,6 +770,11 @@ int main(void)
         TEST(test_a_directory_has_one_owner),
         TEST(test_a_drain_ends_by_time_by_its_watcher_and_with_the_handle),
         TEST(test_a_visitor_cannot_close_but_may_call),
+        TEST(test_the_log_is_read_while_it_runs_and_after),
+        TEST(test_sql_reads_within_its_limits),
+        TEST(test_a_preview_shows_rows_and_writes_nothing),
+        TEST(test_a_null_argument_is_invalid_by_its_name),
+        TEST(test_options_out_of_range_are_invalid_by_their_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

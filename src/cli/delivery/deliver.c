@@ -71,6 +71,9 @@ static pawl_status deliver_run(struct pawl__cli_run *run, pawl_error *reterr)
     pawl_delivery *delivery = NULL;
 
     name = name == NULL ? pawl__cli_args_value(run->args, "into") : name;
+    if (pawl__cli_args_has(run->args, "dry-run")) {
+        return pawl__cli_delivery_preview(run, name, reterr);
+    }
     TRY(pawl__cli_delivery_open(run, &delivery, reterr));
     return pawl__cli_delivery_close(
         delivery, run_pipeline(run, delivery, name, &work, reterr), reterr);
@@ -100,7 +103,10 @@ const struct pawl__cli_command pawl__cli_cmd_deliver = {
                         "PIPELINE",
                         "What to call the pipeline; the table's name if it is "
                         "left out."),
-                   { .name = "drain", .help = "End when the source has no more." }),
+                   { .name = "drain", .help = "End when the source has no more." },
+                   { .name = "dry-run",
+                     .help = "Print what would become of the first ten events, as JSON, and write "
+                             "nothing." }),
     .examples = EXAMPLES(
         TESTED("echo '{\"order\":17,\"euro\":5}' > orders.jsonl && pawl deliver --data ./data "
                "--from orders.jsonl --into orders --drain",

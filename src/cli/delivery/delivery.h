@@ -26,6 +26,10 @@
              "JSON",                                                                               \
              "Columns of the table: [{\"name\": \"total\", \"type\": \"DOUBLE\", \"path\": "       \
              "\"$.sum\"}]; @FILE reads a file."),                                                  \
+        FLAG("filter",                                                                             \
+             "SQL",                                                                                \
+             "Only events for which this expression of DuckDB is true: payload->>'kind' = "        \
+             "'paid'."),                                                                           \
         { .name = "unique-index",                                                                  \
           .help = "Index transaction_id; costs two thirds of the speed." },                        \
         FLAG("stream", "NAME", "NATS: the stream."),                                               \
@@ -52,6 +56,11 @@ PAWL_MUST_USE pawl_status pawl__cli_delivery_open(const struct pawl__cli_run *ru
 PAWL_MUST_USE pawl_status pawl__cli_delivery_close(pawl_delivery *delivery,
                                                    pawl_status status,
                                                    pawl_error *reterr);
+
+/* What the flags would make of the first events, and nothing else. */
+PAWL_MUST_USE pawl_status pawl__cli_delivery_preview(const struct pawl__cli_run *run,
+                                                     const char *name,
+                                                     pawl_error *reterr);
 
 /* Declares the pipeline that the flags describe. */
 PAWL_MUST_USE pawl_status pawl__cli_delivery_add(const struct pawl__cli_run *run,

@@ -9,6 +9,8 @@
 #include "cli/frame/location.h"
 #include "config/config.h"
 
+enum { SAMPLE_MAX = 10 };
+
 pawl_status pawl__cli_delivery_open(const struct pawl__cli_run *run,
                                     pawl_delivery **ret_delivery,
                                     pawl_error *reterr)
@@ -43,6 +45,7 @@ static const struct {
     { "source", "source", false },
     { "generation", "generation", false },
     { "id-field", "id_field", false },
+    { "filter", "filter", false },
     { "unique-index", "unique_index", true },
     { "stream", "stream", false },
     { "consumer", "consumer", false },
@@ -117,6 +120,36 @@ pawl_status pawl__cli_delivery_add(const struct pawl__cli_run *run,
 
     TRY(declaration_of(run, name, &json, reterr));
     return pawl_pipeline_add(delivery, pawl__buf_view(&json), reterr);
+}
+
+/* --- dry run --- */
+
+struct sample {
+    pawl_status status;
+    pawl_error *reterr;
+};
+
+static bool print_sample(void *context, pawl_view json)
+{
+    struct sample *sample = context;
+    AUTO(pawl__buf_done) struct pawl__buf line = BUF_INIT((size_t)256 << 20);
+
+    pawl__buf_add(&line, json);
+    pawl__buf_add_char(&line, '\n');
+    sample->status = pawl__cli_out_add(&line, sample->reterr);
+    return sample->status == PAWL_OK;
+}
+
+pawl_status pawl__cli_delivery_preview(const struct pawl__cli_run *run,
+                                       const char *name,
+                                       pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf json = BUF_INIT(PAWL_DECLARATION_BYTES_MAX);
+    struct sample sample = { .reterr = reterr };
+
+    TRY(declaration_of(run, name, &json, reterr));
+    TRY(pawl_pipeline_preview(pawl__buf_view(&json), SAMPLE_MAX, print_sample, &sample, reterr));
+    return sample.status;
 }
 
 /* --- shown --- */

@@ -1,8 +1,11 @@
 /* Instead of all other files here, in a build without DuckDB. */
-#include "store/absent.h"
+#include <pawl/delivery.h>
+
+#include "base/core/argument.h"
 #include "base/core/macros.h"
 #include "delivery/duckdb/dry_run.h"
 #include "delivery/duckdb/sink.h"
+#include "store/absent.h"
 
 pawl_status pawl__delivery_duckdb_open(const struct delivery_duckdb_options *options,
                                        struct delivery_duckdb_file **ret_file,
@@ -46,6 +49,21 @@ pawl_status pawl__delivery_dry_run(const struct delivery_mapping *mapping,
     (void)entries;
     (void)count;
     (void)visit;
+    (void)context;
+    return pawl__fail_absent(reterr, "DuckDB", "duckdb");
+}
+
+pawl_status pawl_delivery_query(const char *dir,
+                                const char *sql,
+                                const pawl_query_options *options,
+                                pawl_query_visit visit,
+                                void *context,
+                                pawl_error *reterr)
+{
+    NEED_TEXT(dir, reterr);
+    NEED_TEXT(sql, reterr);
+    NEED(visit, reterr);
+    (void)options;
     (void)context;
     return pawl__fail_absent(reterr, "DuckDB", "duckdb");
 }

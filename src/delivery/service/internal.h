@@ -133,6 +133,11 @@ PAWL_MUST_USE pawl_status pawl__delivery_open_sink(struct pawl_delivery *deliver
                                                    struct delivery_sink **ret_sink,
                                                    pawl_error *reterr);
 
+/* Only to read it. */
+PAWL_MUST_USE pawl_status pawl__delivery_open_ledger(const char *location,
+                                                     pawl_ledger **ret_ledger,
+                                                     pawl_error *reterr);
+
 /* All of them, and the pipeline on them. After a failure, too: pawl__delivery_close_parts. */
 PAWL_MUST_USE pawl_status pawl__delivery_open_parts(struct delivery_runner *runner,
                                                     pawl_error *reterr);

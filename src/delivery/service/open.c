@@ -90,17 +90,25 @@ static pawl_status open_nats(struct delivery_runner *runner, pawl_error *reterr)
     return pawl__delivery_jetstream_open(&options, &runner->opened.source, reterr);
 }
 
+pawl_status pawl__delivery_open_ledger(const char *location,
+                                       pawl_ledger **ret_ledger,
+                                       pawl_error *reterr)
+{
+    pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
+
+    options.read_only = true;
+    return pawl_ledger_open(location, &options, ret_ledger, reterr);
+}
+
 static pawl_status open_ledger(struct delivery_runner *runner, pawl_error *reterr)
 {
-    pawl_ledger_options ledger = PAWL_LEDGER_OPTIONS_INIT;
     struct delivery_ledger_options options = {
         .complete_turns = runner->declared.is.complete_turns,
         .cancel = &runner->cancel,
         .clock = runner->delivery->clock,
     };
 
-    ledger.read_only = true;
-    TRY(pawl_ledger_open(runner->declared.location, &ledger, &runner->opened.ledger, reterr));
+    TRY(pawl__delivery_open_ledger(runner->declared.location, &runner->opened.ledger, reterr));
     options.ledger = runner->opened.ledger;
     return pawl__delivery_ledger_open(&options, &runner->opened.source, reterr);
 }
