@@ -11,7 +11,7 @@
 #include "server/probe.h"
 #include "store/lock.h"
 
-struct node_apps;   /* open.c */
+struct node_apps;   /* registry.h */
 struct node_gauges; /* gauges.c */
 
 /* The state of the part. */
@@ -39,7 +39,7 @@ extern const struct pawl__serve_part pawl__serve_apps_part;
 enum { APPS_JOB_KINDS = 3 };
 extern const struct pawl__job_kind pawl__serve_apps_jobs[APPS_JOB_KINDS]; /* jobs.c */
 
-/* --- which there are (open.c) --- */
+/* --- which there are (registry.c) --- */
 
 /* False: there is none of that name. One that is open stays so until it is released. */
 bool pawl__serve_app_find(struct apps_part *part, pawl_view name, struct node_app_state *ret_state);
@@ -61,21 +61,20 @@ PAWL_MUST_USE pawl_status pawl__serve_apps_check_room(struct apps_part *part,
                                                       unsigned partitions,
                                                       pawl_error *reterr);
 
-/* One that is open, which is the node's from here on, or closed. CONFLICT: there is no room any more. */
+/* One that is open, which is the node's from here on, or closed. CONFLICT: there is no room any more. (handle.c) */
 PAWL_MUST_USE pawl_status pawl__serve_app_add(struct apps_part *part,
                                               const char *name,
                                               pawl_app *opened,
                                               pawl_error *reterr);
 
 PAWL_MUST_USE pawl_status pawl__serve_apps_new(struct apps_part *part, pawl_error *reterr);
+/* When they are closed. */
+void pawl__serve_apps_free(struct apps_part *part);
+
+/* --- opening them (open.c) --- */
+
 /* Finds those of the location. */
 PAWL_MUST_USE pawl_status pawl__serve_apps_list(struct apps_part *part, pawl_error *reterr);
-/* Closes an application, when nobody uses it any more, and opens it with its numbers made anew; requests for it are
- * answered 503 meanwhile. BUSY: somebody uses it for too long. CANCELLED. After a failure it is opened as it was. */
-PAWL_MUST_USE pawl_status pawl__serve_app_rebuild(struct apps_part *part,
-                                                  pawl_view name,
-                                                  struct pawl__cancel *cancel,
-                                                  pawl_error *reterr);
 /* Begins to open them. */
 PAWL_MUST_USE pawl_status pawl__serve_apps_start(struct apps_part *part, pawl_error *reterr);
 /* Until each has been tried once. */
@@ -84,8 +83,13 @@ void pawl__serve_apps_await(struct apps_part *part, int64_t deadline_ns);
 PAWL_MUST_USE pawl_status pawl__serve_apps_stop(struct apps_part *part,
                                                 int64_t deadline_ns,
                                                 pawl_error *reterr);
-/* When they are closed. */
-void pawl__serve_apps_free(struct apps_part *part);
+
+/* Closes an application, when nobody uses it any more, and opens it with its numbers made anew; requests for it are
+ * answered 503 meanwhile. BUSY: somebody uses it for too long. CANCELLED. After a failure it is opened as it was. (rebuild.c) */
+PAWL_MUST_USE pawl_status pawl__serve_app_rebuild(struct apps_part *part,
+                                                  pawl_view name,
+                                                  struct pawl__cancel *cancel,
+                                                  pawl_error *reterr);
 
 /* Creates an application, or finds the one of that name: ret_state->app is NULL when it is there and not
  * open. CONFLICT: it has another descriptor, or there is no room for it. INVALID: the descriptor is none, or
