@@ -70,7 +70,7 @@ void pawl__serve_maintenance_free(
     struct node_maintenance *maintenance); /* after stop; NULL is fine */
 DEFINE_AUTO(struct node_maintenance *, pawl__serve_maintenance_free)
 
-/* --- the feed of changes, and the thread that reads it for all followers (changes.c) --- */
+/* --- the feed of changes, and the thread that reads it for all followers (change_feed.c) --- */
 
 struct node_changes;
 
