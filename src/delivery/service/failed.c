@@ -295,9 +295,7 @@ static pawl_status hand_over(struct delivery_runner *runner,
                              bool *ret_given,
                              pawl_error *reterr)
 {
-    struct pawl_delivery *delivery = runner->delivery;
-
-    pawl__lock(&delivery->lock);
+    pawl__lock(&runner->delivery->lock);
     bool is_alive = runner->has_thread && is_alive_locked(runner);
     bool is_busy = is_alive && runner->errand != NULL;
     *ret_given = is_alive && !is_busy;
@@ -305,7 +303,7 @@ static pawl_status hand_over(struct delivery_runner *runner,
         runner->errand = errand;
         runner->waiting++;
     }
-    pawl__unlock(&delivery->lock);
+    pawl__unlock(&runner->delivery->lock);
     return is_busy ? pawl__fail(reterr,
                                 PAWL_BUSY,
                                 "somebody else is at the failed events of pipeline '%s'",
@@ -316,19 +314,17 @@ static pawl_status hand_over(struct delivery_runner *runner,
 /* Once taken it is waited for: it is ours that the thread writes to. */
 static void await(struct delivery_runner *runner, struct delivery_errand *errand)
 {
-    struct pawl_delivery *delivery = runner->delivery;
-
-    pawl__lock(&delivery->lock);
+    pawl__lock(&runner->delivery->lock);
     while (!errand->is_done
-           && (errand->is_taken || (is_alive_locked(runner) && !delivery->is_closing))) {
-        pawl__cond_wait(&delivery->changed, &delivery->lock);
+           && (errand->is_taken || (is_alive_locked(runner) && !runner->delivery->is_closing))) {
+        pawl__cond_wait(&runner->delivery->changed, &runner->delivery->lock);
     }
     if (runner->errand == errand) {
         runner->errand = NULL;
     }
     runner->waiting--;
-    pawl__cond_broadcast(&delivery->changed);
-    pawl__unlock(&delivery->lock);
+    pawl__cond_broadcast(&runner->delivery->changed);
+    pawl__unlock(&runner->delivery->lock);
     if (!errand->is_done) {
         errand->status = pawl__fail(
             &errand->error, PAWL_UNAVAILABLE, "the pipeline was stopped meanwhile: try again");
