@@ -10,6 +10,8 @@
 #include "net/http/client.h"
 #include "server/node_internal.h"
 #include "server/tokens/store.h"
+#include "store/schemas.h"
+#include "store/sqlite/sqlite.h"
 
 struct kind {
     const char *name;
@@ -239,6 +241,43 @@ static void test_a_token_counts_from_when_it_is_made(void **state)
     reply = http_ask(f->address, "POST /v1/work/claims", kinds[READ].header, "{}");
     assert_int_equal(reply.code, 403);
     assert_non_null(strstr(reply.body, "WRONG_SCOPE"));
+    assert_non_null(strstr(reply.body, "needs a token of scope 'write'"));
+    http_reply_done(&reply);
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* A running node keeps answering beside an empty file, and a damaged one is the node's fault: it lets nobody in, and
+ * the answer names no file. */
+static void test_a_broken_file_is_no_fault_of_the_client(void **state)
+{
+    struct node_fixture *f = *state;
+    char path[TEMPDIR_SIZE + 32];
+
+    node_stop(f);
+    (void)snprintf(path, sizeof(path), "%s/tokens.sqlite", f->dir);
+    f->options.tokens = path;
+    node_start(f);
+    write_file(path, "");
+    node_expect(f, "GET /v1/apps", NULL, 200, "");
+    assert_int_equal(remove(path), 0);
+    struct pawl__sqlite_options options = PAWL__SQLITE_OPTIONS_INIT;
+    struct pawl__sqlite *other = NULL;
+    pawl_error error = PAWL_ERROR_INIT;
+    options.application_id = 1;
+    options.schema = &pawl__schema_sqlite_jobs; /* another store */
+    assert_ok(pawl__sqlite_open(path, &options, &other, &error), &error);
+    pawl__sqlite_close(other);
+    struct http_reply reply = http_ask(f->address, "GET /v1/apps", "", NULL);
+    assert_int_equal(reply.code, 500);
+    assert_null(strstr(reply.body, "tokens.sqlite"));
     http_reply_done(&reply);
 }
 
@@ -278,6 +317,7 @@ int main(int argc, char **argv)
         node_test(test_the_socket_needs_no_token_for_any_route),
         node_test(test_every_kind_of_job_asks_for_its_scope),
         node_test(test_a_token_counts_from_when_it_is_made),
+        node_test(test_a_broken_file_is_no_fault_of_the_client),
         node_test(test_other_machines_need_tokens_and_tls),
     };
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/core/macros.h"
 #include "base/os/clock.h"
@@ -167,6 +168,33 @@ static void test_what_another_process_changes_counts_at_once(void **state)
     pawl__serve_tokens_close(other);
 }
 
+/* What `pawl token create` leaves on a full disk, and what it has made a moment before the first token is in it. */
+static void test_an_empty_file_has_no_token(void **state)
+{
+    struct fixture *f = *state;
+    char secret[TOKEN_SECRET_SIZE];
+    struct pawl__tokens *maker = NULL;
+
+    pawl__serve_tokens_close(STEAL(f->tokens));
+    assert_int_equal(truncate(f->path, 0), 0);
+    assert_ok(pawl__serve_tokens_open(f->path, false, &f->clock.base, &f->tokens, &f->error),
+              &f->error);
+    assert_answer(f, "", PAWL__SCOPE_ADMIN, PAWL__TOKEN_ALLOWS);
+    assert_status(pawl__serve_tokens_revoke(f->tokens, pawl_view_of("nobody"), &f->error),
+                  PAWL_NOT_FOUND,
+                  &f->error);
+    assert_message(&f->error, "there is no token 'nobody'");
+
+    struct pawl__tokens *node = f->tokens;
+    assert_ok(pawl__serve_tokens_open(f->path, true, &f->clock.base, &maker, &f->error), &f->error);
+    f->tokens = maker;
+    (void)make(f, PAWL__SCOPE_READ, 0, secret);
+    f->tokens = node;
+    assert_answer(f, "", PAWL__SCOPE_READ, PAWL__TOKEN_UNKNOWN);
+    assert_answer(f, secret, PAWL__SCOPE_READ, PAWL__TOKEN_ALLOWS);
+    pawl__serve_tokens_close(maker);
+}
+
 static void test_the_file_keeps_no_secret_and_is_its_owners(void **state)
 {
     struct fixture *f = *state;
@@ -194,14 +222,26 @@ static void test_bad_names_and_ids_are_refused(void **state)
 
     memset(name, 'x', sizeof(name) - 1);
     name[sizeof(name) - 1] = '\0';
-    const char *const names[] = { "", name };
+    const struct {
+        const char *name;
+        const char *says;
+    } names[] = {
+        { "", "1 to 64 are allowed" },
+        { name, "1 to 64 are allowed" },
+        { "two\nlines", "has a control character" },
+        { "del\x7f", "has a control character" },
+    };
     for (size_t i = 0; i < COUNT_OF(names); i++) {
-        assert_status(
-            pawl__serve_tokens_create(
-                f->tokens, pawl_view_of(names[i]), PAWL__SCOPE_READ, 0, &token, secret, &f->error),
-            PAWL_INVALID,
-            &f->error);
-        assert_message(&f->error, "1 to 64 are allowed");
+        assert_status(pawl__serve_tokens_create(f->tokens,
+                                                pawl_view_of(names[i].name),
+                                                PAWL__SCOPE_READ,
+                                                0,
+                                                &token,
+                                                secret,
+                                                &f->error),
+                      PAWL_INVALID,
+                      &f->error);
+        assert_message(&f->error, names[i].says);
     }
     assert_status(pawl__serve_tokens_revoke(f->tokens, pawl_view_of("nobody"), &f->error),
                   PAWL_NOT_FOUND,
@@ -218,6 +258,7 @@ int main(void)
         TEST(everybody_may_until_there_is_a_token),
         TEST(a_token_ends_when_it_expires),
         TEST(what_another_process_changes_counts_at_once),
+        TEST(an_empty_file_has_no_token),
         TEST(the_file_keeps_no_secret_and_is_its_owners),
         TEST(bad_names_and_ids_are_refused),
     };

@@ -1,7 +1,22 @@
 /* Asks a request for its token, before anything else of it is looked at. */
+#include <stdio.h>
+
+#include "base/core/error.h"
 #include "base/core/macros.h"
 #include "server/node_internal.h"
 #include "server/tokens/store.h"
+
+static void refuse_scope(struct pawl__http_request *request, enum pawl__scope needed)
+{
+    char detail[80];
+
+    (void)snprintf(
+        detail,
+        sizeof(detail),
+        "this needs a token of scope '%s'; the one sent allows less",
+        pawl__serve_scope_names[needed == PAWL__SCOPE_UNDECLARED ? PAWL__SCOPE_ADMIN : needed]);
+    pawl__http_refuse(request, &pawl__http_wrong_scope, detail);
+}
 
 static void refuse(struct pawl__http_request *request, enum pawl__token_answer answer, bool given)
 {
@@ -9,13 +24,8 @@ static void refuse(struct pawl__http_request *request, enum pawl__token_answer a
         [PAWL__TOKEN_UNKNOWN] = "the token is unknown",
         [PAWL__TOKEN_EXPIRED] = "the token has expired",
         [PAWL__TOKEN_REVOKED] = "the token was revoked",
-        [PAWL__TOKEN_OTHER_SCOPE] = "the token's scope is too small for this",
     };
 
-    if (answer == PAWL__TOKEN_OTHER_SCOPE) {
-        pawl__http_refuse(request, &pawl__http_wrong_scope, details[answer]);
-        return;
-    }
     pawl__http_set_header(request,
                           "WWW-Authenticate",
                           given ? "Bearer realm=\"pawl\", error=\"invalid_token\""
@@ -23,6 +33,17 @@ static void refuse(struct pawl__http_request *request, enum pawl__token_answer a
     pawl__http_refuse(request,
                       &pawl__http_no_token,
                       given ? details[answer] : "send the header Authorization: Bearer TOKEN");
+}
+
+/* Whatever is wrong with the file is never the fault of whoever asked. */
+static void fail(struct pawl__http_request *request, const pawl_error *error)
+{
+    pawl_error inner = *error;
+
+    if (pawl__http_problem_of(error->status)->http < 500) {
+        inner.status = PAWL_FAILED;
+    }
+    pawl__http_fail(request, &inner);
 }
 
 bool pawl__serve_authorize(struct pawl__http_request *request, unsigned scope, void *context)
@@ -39,7 +60,9 @@ bool pawl__serve_authorize(struct pawl__http_request *request, unsigned scope, v
     pawl_status status =
         pawl__serve_tokens_check(node->tokens, secret, (enum pawl__scope)scope, &answer, &error);
     if (status != PAWL_OK) {
-        pawl__http_fail(request, &error);
+        fail(request, &error);
+    } else if (answer == PAWL__TOKEN_OTHER_SCOPE) {
+        refuse_scope(request, (enum pawl__scope)scope);
     } else if (answer != PAWL__TOKEN_ALLOWS) {
         refuse(request, answer, secret.len > 0);
     }

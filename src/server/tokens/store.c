@@ -96,17 +96,32 @@ static pawl_status reload_locked(struct pawl__tokens *tokens, pawl_error *reterr
     return PAWL_OK;
 }
 
+/* Leaves it closed while the file holds no store: it is missing, or empty because the disk was full or
+ * another process is just making it. */
+static pawl_status open_existing_locked(struct pawl__tokens *tokens, pawl_error *reterr)
+    REQUIRES_LOCK(tokens->lock)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+
+    if (access(tokens->path, F_OK) != 0) {
+        return PAWL_OK;
+    }
+    pawl_status status = open_file_locked(tokens, PAWL__SQLITE_MUST_EXIST, &error);
+    return status == PAWL_OK || status == PAWL_NOT_FOUND ? PAWL_OK
+                                                         : pawl__fail_with(reterr, status, &error);
+}
+
 /* What another process has changed counts from here on. */
 static pawl_status refresh_locked(struct pawl__tokens *tokens, pawl_error *reterr)
     REQUIRES_LOCK(tokens->lock)
 {
     int64_t version = 0;
 
-    if (tokens->db == NULL && access(tokens->path, F_OK) != 0) {
-        return PAWL_OK;
+    if (tokens->db == NULL) {
+        TRY(open_existing_locked(tokens, reterr));
     }
     if (tokens->db == NULL) {
-        TRY(open_file_locked(tokens, PAWL__SQLITE_MUST_EXIST, reterr));
+        return PAWL_OK;
     }
     TRY(pawl__sqlite_data_version(tokens->db, &version, reterr));
     if (version != tokens->data_version) {
@@ -235,6 +250,11 @@ static pawl_status check_name(pawl_view name, pawl_error *reterr)
                           "the token's name has %zu bytes: 1 to %d are allowed",
                           name.len,
                           TOKEN_NAME_MAX);
+    }
+    for (size_t i = 0; i < name.len; i++) {
+        if ((unsigned char)name.data[i] < ' ' || name.data[i] == '\x7f') {
+            return pawl__fail(reterr, PAWL_INVALID, "the token's name has a control character");
+        }
     }
     return PAWL_OK;
 }

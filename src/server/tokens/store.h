@@ -8,8 +8,8 @@
 
 struct pawl__tokens;
 
-/* `path` names the file. When it is missing there is no token, until somebody makes one; to make one, open it
- * with `create`. */
+/* `path` names the file. When it is missing or empty there is no token, until somebody makes one; to make one,
+ * open it with `create`. */
 PAWL_MUST_USE pawl_status pawl__serve_tokens_open(const char *path,
                                                   bool create,
                                                   struct pawl__clock *clock,
@@ -17,7 +17,7 @@ PAWL_MUST_USE pawl_status pawl__serve_tokens_open(const char *path,
                                                   pawl_error *reterr);
 DEFINE_AUTO(struct pawl__tokens *, pawl__serve_tokens_close)
 
-/* Makes a token. expires_ms 0: it never does. INVALID: the name is empty or too long. */
+/* Makes a token. expires_ms 0: it never does. INVALID: the name is empty, too long, or has a control character. */
 PAWL_MUST_USE pawl_status pawl__serve_tokens_create(struct pawl__tokens *tokens,
                                                     pawl_view name,
                                                     enum pawl__scope scope,
