@@ -342,7 +342,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_get_status(pawl_app *app,
                                                        pawl_error *reterr);
 
 /* The offset of the last event in the log of a partition; 0: it has none. While a partition actualizes,
- * next_offset of its status goes up to the one behind this. */
+ * next_offset of its status goes up to the one after this. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_get_log_end(pawl_app *app,
                                                         uint16_t partition,
                                                         uint64_t *ret_offset,
@@ -368,13 +368,13 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_get_metrics(pawl_app *app,
  * EXHAUSTED         the last number of a sequence or of a range of ids is used
  * NO_SPACE          less of the disk is free than free_space_min says; works again when there is room
  * TIMEOUT, IO, UNAVAILABLE
- *                   nobody knows: the same command with the same key says
+ *                   unknown outcome: send the same command with the same key
  * CORRUPT           the log, a record or a key cannot be read; UNSUPPORTED: it is of a newer version
  * CLOSED, NOMEM     the application is being closed; there is no memory for it
  * DENIED            the application was opened for reading
  * WRONG_THREAD      from within a `done`: use pawl_app_exec_async
  * LEASE_LOST        on PostgreSQL, after all connections were lost: another process has the application
- *                   now, and this handle is good for nothing but to be closed
+ *                   now, and only close is left for this handle
  *
  * Nothing is applied after any of them but TIMEOUT, UNAVAILABLE and IO, where it may be. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_exec(pawl_app *app,

@@ -11,8 +11,8 @@
  *   runs/village.db              SQLite, any number of processes; also sqlite:runs/village.db
  *   postgres://user@host/db      PostgreSQL, any number of machines; in the schema `pawl`
  *
- * `?durability=normal` behind a SQLite location trades the last commits at a power cut for speed;
- * `?connections=4` behind a PostgreSQL one is the most that a handle opens (1 to 256; 8), beside the
+ * `?durability=normal` after a SQLite location trades the last commits at a power cut for speed;
+ * `?connections=4` after a PostgreSQL one is the most that a handle opens (1 to 256; 8), beside the
  * one that a handle with followers listens on.
  *
  * Threads: a pawl_ledger may be used by any number of threads at once; appends of threads that wait
@@ -22,8 +22,8 @@
  * value of its enum are INVALID, with the name of the argument.
  *
  * Callbacks (visit, step, progress) run on the thread of the call. They may call any function of this
- * header on the same ledger, append too. Closing the ledger in one takes effect when the call has
- * returned. */
+ * header on the same ledger, append too, except pawl_ledger_close: it is INVALID there (WRONG_THREAD), and
+ * the ledger stays open. */
 #ifndef PAWL_LEDGER_H
 #define PAWL_LEDGER_H
 
@@ -85,7 +85,7 @@ typedef struct pawl_append_result {
     size_t size;
     uint64_t offset;     /* the event's first offset */
     bool duplicate;      /* it was there already, with the same content */
-    char derived_id[40]; /* the id that a turn gave it; empty when the caller brought one */
+    char derived_id[40]; /* the id that a turn gave it; empty when the caller chose one */
 } pawl_append_result;
 
 #define PAWL_APPEND_RESULT_INIT                  \
@@ -181,7 +181,7 @@ typedef struct pawl_reader pawl_reader;
 typedef struct pawl_reader_options {
     size_t size;
     uint64_t from;       /* the last offset already consumed: reading starts after it */
-    uint64_t up_to;      /* stop behind this offset; 0: no end */
+    uint64_t up_to;      /* stop after this offset; 0: no end */
     bool complete_turns; /* only what is outside turns or in a committed one; see below */
     const pawl_event_filter *filter; /* copied; NULL: all */
 } pawl_reader_options;
@@ -197,7 +197,7 @@ typedef struct pawl_reader_options {
  *
  * It shows every event, those of the ledger's own kinds, of open and of abandoned turns too. With
  * complete_turns it holds back at the first turn that is open (of those that the filter lets
- * through; with up_to, one whose commit is behind it counts as open), shows a committed turn with
+ * through; with up_to, one whose commit is after it counts as open), shows a committed turn with
  * its begin and commit, and of an abandoned attempt nothing. An event belongs to an attempt when it
  * has its run and turn and stands between its begin and its end. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_reader_open(pawl_ledger *ledger,
@@ -240,7 +240,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_reader_on_events(pawl_reader *reader,
  * or signal handler while the reader is open. */
 PAWL_API void pawl_reader_cancel(pawl_reader *reader);
 
-/* The offset to hand in as `from` to go on later: everything up to it was returned or filtered out.
+/* Pass it as `from` to continue later: everything up to it was returned or filtered out.
  */
 PAWL_API uint64_t pawl_reader_position(const pawl_reader *reader);
 
@@ -364,7 +364,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_turns(pawl_ledger *ledger,
                                                      void *context,
                                                      pawl_error *reterr);
 
-/* The highest turn that was committed: a conductor goes on with the one after it. NOT_FOUND when
+/* The highest turn that was committed: a conductor continues with the one after it. NOT_FOUND when
  * the run has none. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_last_complete_turn(pawl_ledger *ledger,
                                                                   pawl_view run_id,
@@ -431,7 +431,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_get_head(pawl_ledger *ledger,
 
 typedef struct pawl_verify_options {
     size_t size;
-    pawl_ledger_head from;          /* go on from here; offset 0: from the beginning */
+    pawl_ledger_head from;          /* continue from here; offset 0: from the beginning */
     const pawl_ledger_head *expect; /* a head noted earlier that must be part of the chain */
     pawl_progress progress;
     void *progress_context;
@@ -467,7 +467,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_verify(pawl_ledger *ledger,
 
 /* A snapshot is a SQLite ledger file like any other; it opens like one, too.
  *
- * Copies the ledger as of now into such a file while writers go on: written beside it, fsynced,
+ * Copies the ledger as of now into such a file while writers continue: written beside it, fsynced,
  * verified, renamed into place. CONFLICT: there is such a file already, or one that would be taken
  * for a part of it (-wal, -shm, .anchor). Whatever fails, no half of it stays behind. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_snapshot_to(pawl_ledger *ledger,
@@ -481,7 +481,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_snapshot_to(pawl_ledger *ledger,
  * committed since the newest one there (0: when anything was appended), then removes all but the
  * newest `keep`. `ret_taken` may be NULL. The file's name holds its offset:
  * snapshot-00000000000000001234.db. One that is damaged counts as none; when it has the name that the
- * new one needs, it gets ".damaged-N" behind it, and a warning is logged. BUSY: another schedule, prune
+ * new one needs, ".damaged-N" is appended to its name, and a warning is logged. BUSY: another schedule, prune
  * or proof works there. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_snapshot_schedule(pawl_ledger *ledger,
                                                                  const char *directory,
@@ -689,7 +689,7 @@ typedef struct pawl_import_report {
     }
 
 /* Appends the events of a file ("-": JSONL from standard input) in batches, turns included. What is
- * there already is a duplicate, so importing again after a failure goes on where it stopped. An
+ * there already is a duplicate, so importing again after a failure resumes where it stopped. An
  * error names the line, row or offset, and everything before it was appended; `ret_report`, which
  * may be NULL, is filled then, too. `progress` counts bytes of JSONL, otherwise events.
  *

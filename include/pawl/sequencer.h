@@ -1,6 +1,6 @@
 /* <pawl/sequencer.h>: numbers that only go up, per workspace and sequence.
  *
- * Numbers are served from memory, written behind the caller's back, and rebuilt from the log: memory
+ * Numbers are served from memory, written in the background, and rebuilt from the log: memory
  * does not grow with the number of workspaces, and a start takes the time of the log's tail.
  *
  *     pawl_sequencer_start(seq, kind, workspace, &offset, &error);   BUSY: try again a little later
@@ -14,7 +14,7 @@
  *
  * Threads: a transaction belongs to the thread that started it; calls of others are WRONG_THREAD
  * while it is open, also after that thread has ended: only a close helps then. Two threads of its own
- * write and read behind the caller. The calls of a storage must not come back to their sequencer, but for
+ * write and read in the background. The calls of a storage must not come back to their sequencer, but for
  * pawl_sequencer_get_status: they get WRONG_THREAD.
  *
  * A NULL where something is needed is INVALID, and the message names the argument.
@@ -142,7 +142,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_start(pawl_sequencer *sequence
                                                         uint64_t *ret_offset,
                                                         pawl_error *reterr);
 
-/* Another event of the same write: the transaction goes on with this workspace at the offset behind,
+/* Another event of the same write: the transaction continues with this workspace at the next offset,
  * and ends for all of its events at once. For writers that put many events into the log in one step.
  * NO_TRANSACTION, WRONG_THREAD, UNKNOWN_KIND, INVALID, EXHAUSTED, CLOSED; BUSY (retryable) when too
  * many numbers would wait: end the write with the events it has. */
@@ -154,14 +154,14 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_also(pawl_sequencer *sequencer
 
 /* The next number. NO_TRANSACTION, WRONG_THREAD, CLOSED; UNKNOWN_SEQUENCE; EXHAUSTED: the last one is
  * used; BUSY (retryable): it could not be read in time; IO, CORRUPT and others of the storage. The
- * transaction goes on after each but the first three. */
+ * transaction continues after each but the first three. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_next(pawl_sequencer *sequencer,
                                                        uint16_t sequence,
                                                        uint64_t *ret_number,
                                                        pawl_error *reterr);
 
 /* Gives up the event that start or also began last, which must not go into the log: the numbers that it
- * took and its offset are the next ones again. The transaction goes on with the events before it; with
+ * took and its offset are the next ones again. The transaction continues with the events before it; with
  * none it ends. Then begin another event with also, or end the transaction: until then there is nothing
  * to take numbers for (NO_TRANSACTION), and a second drop does nothing. Nothing is rebuilt.
  * NO_TRANSACTION, WRONG_THREAD, CLOSED. */
@@ -190,7 +190,7 @@ typedef struct pawl_sequencer_status {
     uint64_t hits; /* of pawl_sequencer_next; as of the last ended transaction */
     uint64_t misses;
     pawl_error
-        last_error; /* of a read or write behind the caller; PAWL_OK: the last one went well */
+        last_error; /* of a read or write in the background; PAWL_OK: the last one went well */
 } pawl_sequencer_status;
 
 #define PAWL_SEQUENCER_STATUS_INIT                                                    \
@@ -208,7 +208,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_wait(pawl_sequencer *sequencer
                                                        uint32_t timeout_ms,
                                                        pawl_error *reterr);
 
-/* Ends the work behind the caller, within `timeout_ms` (0: close_ms_max). What was not written is not lost: it
+/* Ends the work in the background, within `timeout_ms` (0: close_ms_max). What was not written is not lost: it
  * is in the log. Every later call is CLOSED; a transaction that is open counts for nothing. What waits to be
  * written is written once more, unless the last write failed. TIMEOUT: the storage did not come back. WRONG_THREAD:
  * called by the storage. From any other thread; a second time is fine. */

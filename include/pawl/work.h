@@ -184,7 +184,7 @@ typedef struct pawl_submission {
     pawl_view input_data; /* a JSON value; empty: none */
     int32_t priority;     /* higher first */
     int32_t max_retries;  /* retries after the first try; negative: 3 */
-    int64_t delay_ms;     /* not before so long from now; 0: at once */
+    int64_t delay_ms;     /* before it can be claimed; 0: none */
     const pawl_view
         *after; /* ids of items of the same task that must complete first; they may stand
                              * in the same call, in any order. When one fails, this one fails, too. */
@@ -506,7 +506,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_changes_end(pawl_work *work,
                                                          pawl_work_position *ret_position,
                                                          pawl_error *reterr);
 
-/* Shows changes after *position and moves it behind what it has read, also past changes that the filter (NULL:
+/* Shows changes after *position and moves it past what it has read, also past changes that the filter (NULL:
  * none) leaves out. Reads up to `limit` changes (1 to 10,000); *ret_count (may be NULL) is how many it read: 0 when the
  * reader has seen all. If `visit` returns false, the position is that of the change it was shown. NOT_FOUND: changes
  * after this position were removed, or it is not one of this store: begin anew, at { 0, 0 } or at the end. */
