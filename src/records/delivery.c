@@ -19,7 +19,7 @@ static const struct pawl__field recovery_fields[] = {
     { FIELD(pawl_pipeline_recovery, duration_us, FIELD_INT64) },
 };
 const struct pawl__record pawl__pipeline_recovery_record =
-    RECORD("PipelineRecovery", pawl_pipeline_recovery, recovery_fields);
+    SIZED_RECORD("PipelineRecovery", pawl_pipeline_recovery, recovery_fields);
 
 static const struct pawl__field status_fields[] = {
     { FIELD(pawl_pipeline_status, name, FIELD_TEXT), .flags = FIELD_SET },
@@ -47,7 +47,7 @@ static const struct pawl__field status_fields[] = {
       .record = &pawl__pipeline_recovery_record },
 };
 const struct pawl__record pawl__pipeline_status_record =
-    RECORD("PipelineStatus", pawl_pipeline_status, status_fields);
+    SIZED_RECORD("PipelineStatus", pawl_pipeline_status, status_fields);
 
 /* --- failed events --- */
 
@@ -86,7 +86,7 @@ static const struct pawl__field failed_fields[] = {
     { FIELD(pawl_failed_event, edited_payload, FIELD_JSON) },
 };
 const struct pawl__record pawl__failed_event_record =
-    RECORD("FailedEvent", pawl_failed_event, failed_fields);
+    SIZED_RECORD("FailedEvent", pawl_failed_event, failed_fields);
 
 static const struct pawl__field failed_result_fields[] = {
     { FIELD(pawl_failed_result, matched, FIELD_UINT64) },
@@ -97,7 +97,7 @@ static const struct pawl__field failed_result_fields[] = {
     { FIELD(pawl_failed_result, error, FIELD_CHARS) },
 };
 const struct pawl__record pawl__failed_result_record =
-    RECORD("FailedResult", pawl_failed_result, failed_result_fields);
+    SIZED_RECORD("FailedResult", pawl_failed_result, failed_result_fields);
 
 const char *const pawl__wal_state_names[] = {
     [PAWL_WAL_PENDING] = "pending",
@@ -123,7 +123,7 @@ static const struct pawl__field wal_status_fields[] = {
     { FIELD_AS("lease_until", pawl_wal_status, lease_until_us, FIELD_TIME) },
 };
 const struct pawl__record pawl__wal_status_record =
-    RECORD("WalStatus", pawl_wal_status, wal_status_fields);
+    SIZED_RECORD("WalStatus", pawl_wal_status, wal_status_fields);
 
 static const struct pawl__field wal_entry_fields[] = {
     { FIELD(pawl_wal_entry, lsn, FIELD_UINT64) },
@@ -143,4 +143,4 @@ static const struct pawl__field wal_entry_fields[] = {
     { FIELD_AS("event_payload", pawl_wal_entry, payload, FIELD_JSON) },
 };
 const struct pawl__record pawl__wal_entry_record =
-    RECORD("WalEntry", pawl_wal_entry, wal_entry_fields);
+    SIZED_RECORD("WalEntry", pawl_wal_entry, wal_entry_fields);
