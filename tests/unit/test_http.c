@@ -17,6 +17,7 @@
 #include "lib/fault.h"
 #include "lib/http_client.h"
 #include "net/http/http.h"
+#include "net/http/url.h"
 
 enum { CONNECTIONS = 64, BODY_MAX = 1000, PATIENCE_S = 30 };
 
@@ -48,11 +49,12 @@ static void echo(struct pawl__http_request *request, void *context)
     const uint64_t range[2] = { 1, 1000 };
     pawl_error error = PAWL_ERROR_INIT;
     pawl_view name = pawl__http_part(request, "name");
+    const pawl_view *given = pawl__http_query(request, "n");
     uint64_t n = 7;
     struct pawl__buf body = BUF_INIT(4096);
 
     (void)context;
-    if (pawl__http_query_number(request, "n", range, &n, &error) != PAWL_OK) {
+    if (given != NULL && pawl__http_number("n", *given, range, &n, &error) != PAWL_OK) {
         pawl__http_fail(request, &error);
         return;
     }
@@ -131,7 +133,8 @@ static void fail_inside(struct pawl__http_request *request, void *context)
     uint64_t status = 0;
 
     (void)context;
-    if (pawl__http_part_number(request, "status", range, &status, &error) == PAWL_OK) {
+    if (pawl__http_number("status", pawl__http_part(request, "status"), range, &status, &error)
+        == PAWL_OK) {
         (void)pawl__fail(&error, (pawl_status)status, "SELECT '/var/lib/secret'");
     }
     pawl__http_fail(request, &error);

@@ -34,7 +34,7 @@ struct pawl__http_route {
     enum pawl__http_method method;
     const char *pattern; /* "/v1/apps/{app}" */
     pawl__http_handler *handle;
-    const char *const *parameters; /* of the query, NULL behind the last; NULL: none */
+    const char *const *parameters; /* of the query, NULL after the last; NULL: none */
     bool takes_json;               /* a body of application/json; without it any body is refused */
     bool blocks;                   /* on a thread of its own; must answer */
     bool isolated;                 /* on threads that other routes do not use: what it waits for
@@ -113,22 +113,11 @@ PAWL_MUST_USE pawl_status pawl__http_stop(struct pawl__http *http,
 /* --- what was asked; views live as long as the request --- */
 
 pawl_view pawl__http_part(const struct pawl__http_request *request, const char *name);
-PAWL_MUST_USE pawl_status pawl__http_part_number(const struct pawl__http_request *request,
-                                                 const char *name,
-                                                 const uint64_t range[2],
-                                                 uint64_t *ret_number,
-                                                 pawl_error *reterr);
 /* NULL: the query has no such parameter. */
 const pawl_view *pawl__http_query(const struct pawl__http_request *request, const char *name);
-/* Leaves the number alone when the query has no such parameter. */
-PAWL_MUST_USE pawl_status pawl__http_query_number(const struct pawl__http_request *request,
-                                                  const char *name,
-                                                  const uint64_t range[2],
-                                                  uint64_t *ret_number,
-                                                  pawl_error *reterr);
 pawl_view pawl__http_body(const struct pawl__http_request *request);
 /* Frees the body, which nobody needs any more: others may then send theirs. In the thread that has the
- * request: a handler's, or that of a job, also behind keeping it. */
+ * request: a handler's, or that of a job, also after it was kept. */
 void pawl__http_drop_body(struct pawl__http_request *request);
 /* Whether options.trusted is set where it came in. */
 bool pawl__http_is_trusted(const struct pawl__http_request *request);

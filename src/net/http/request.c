@@ -86,29 +86,9 @@ pawl_view pawl__http_part(const struct pawl__http_request *request, const char *
     return pawl__http_part_of(pawl__http_route_of(request)->pattern, &request->url, name);
 }
 
-pawl_status pawl__http_part_number(const struct pawl__http_request *request,
-                                   const char *name,
-                                   const uint64_t range[2],
-                                   uint64_t *ret_number,
-                                   pawl_error *reterr)
-{
-    return pawl__http_number(name, pawl__http_part(request, name), range, ret_number, reterr);
-}
-
 const pawl_view *pawl__http_query(const struct pawl__http_request *request, const char *name)
 {
     return pawl__http_url_query(&request->url, name);
-}
-
-pawl_status pawl__http_query_number(const struct pawl__http_request *request,
-                                    const char *name,
-                                    const uint64_t range[2],
-                                    uint64_t *ret_number,
-                                    pawl_error *reterr)
-{
-    const pawl_view *value = pawl__http_url_query(&request->url, name);
-
-    return value == NULL ? PAWL_OK : pawl__http_number(name, *value, range, ret_number, reterr);
 }
 
 pawl_view pawl__http_body(const struct pawl__http_request *request)
