@@ -12,7 +12,7 @@
 #include "server/idempotency.h"
 
 enum {
-    LARGE = 256 << 10,       /* bytes of a body that would hold up the connections of its thread */
+    LARGE_BYTES = 256 << 10, /* a larger body would hold up the connections of its thread */
     NAME_IN_PATTERN_MAX = 64 /* with its braces */
 };
 #define ANSWER_BYTES_MAX ((size_t)64 << 20)
@@ -57,8 +57,9 @@ void pawl__serve_answer_buf(struct pawl__serve_call *call, unsigned code, struct
 
 static void answer_failure(struct pawl__serve_call *call, const pawl_error *error)
 {
+    const struct pawl__serve_part *part = call->bound->part;
     const struct pawl__http_problem *problem =
-        call->of->problem_of == NULL ? NULL : call->of->problem_of(error);
+        part->problem_of == NULL ? NULL : part->problem_of(error);
 
     if (call->problem != NULL) {
         pawl__http_refuse(call->request, call->problem, error->message);
@@ -135,7 +136,6 @@ static struct pawl__serve_call *new_call(struct pawl__http_request *request,
     }
     call->request = request;
     call->route = route;
-    call->of = bound->part;
     call->bound = bound;
     call->part = *bound->state;
     call->parameters = (char *)call + head;
@@ -212,7 +212,7 @@ static pawl_status parse(struct pawl__serve_call *call, pawl_error *reterr)
 
 /* --- handling --- */
 
-/* Of a call that is kept and `begin`s; it may be gone when this returns. */
+/* Runs a handler that may answer later, of a call that is kept. The call may be gone when this returns. */
 static void begin(struct pawl__serve_call *call, pawl__serve_handler *handler)
 {
     pawl_error error = PAWL_ERROR_INIT;
@@ -307,8 +307,8 @@ static void dispatch(struct pawl__http_request *request, void *context)
 {
     const struct pawl__serve_bound *bound = context;
     const struct pawl__serve_route *route = bound->route;
-    bool is_inline = route->lane == LANE_INLINE || route->lane == LANE_IMMEDIATE;
-    bool aside = is_inline && pawl__http_body(request).len > LARGE;
+    bool is_inline = route->lane == LANE_INLINE || route->lane == LANE_INLINE_ISOLATED;
+    bool needs_worker = is_inline && pawl__http_body(request).len > LARGE_BYTES;
     struct pawl__serve_call *call = new_call(request, bound);
     pawl_error error = PAWL_ERROR_INIT;
 
@@ -322,10 +322,10 @@ static void dispatch(struct pawl__http_request *request, void *context)
         return;
     }
     /* Before: an answer may be quicker than this thread. */
-    if ((aside || route->begin != NULL) && !pawl__http_keep(request)) {
+    if ((needs_worker || route->begin != NULL) && !pawl__http_keep(request)) {
         return;
     }
-    if (aside) {
+    if (needs_worker) {
         hand_over(call, run_large);
     } else if (route->begin != NULL) {
         parse_and_begin(call);
@@ -339,7 +339,6 @@ static void dispatch(struct pawl__http_request *request, void *context)
 static void bind_route(const struct pawl__serve_bound *bound, struct pawl__http_route *ret_route)
 {
     const struct pawl__serve_route *route = bound->route;
-
     bool blocks = route->lane == LANE_BLOCKING || route->lane == LANE_ISOLATED;
 
     REQUIRE((route->handle == NULL) != (route->begin == NULL));
@@ -352,14 +351,14 @@ static void bind_route(const struct pawl__serve_bound *bound, struct pawl__http_
         .parameters = bound->parameters,
         .takes_json = route->body != NULL,
         .blocks = blocks,
-        .isolated = route->lane == LANE_ISOLATED || route->lane == LANE_IMMEDIATE,
+        .isolated = route->lane == LANE_ISOLATED || route->lane == LANE_INLINE_ISOLATED,
         .takes_key = route->takes_key,
         .no_key = route->no_key,
         .scope = route->scope,
     };
 }
 
-/* The names of the query's, for net/http. */
+/* Which parameters are parts of the path; the names of the others, for net/http. */
 static void name_parameters(struct pawl__serve_bound *bound)
 {
     const struct pawl__record *record = bound->route->parameters;

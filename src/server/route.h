@@ -31,7 +31,7 @@ enum pawl__serve_lane {
     LANE_INLINE,   /* one that serves other connections as well: it must not wait */
     LANE_BLOCKING, /* one of those that may wait */
     LANE_ISOLATED, /* the same, but of a pool that other lanes do not use: what it waits for may hang */
-    LANE_IMMEDIATE, /* as INLINE; but what it hands over goes to the isolated pool */
+    LANE_INLINE_ISOLATED, /* as INLINE; but what it hands over goes to the isolated pool */
 };
 
 struct pawl__serve_answer {
@@ -103,7 +103,6 @@ struct pawl__serve_call {
     void *released;
 
     /* The dispatcher's. */
-    const struct pawl__serve_part *of;
     const struct pawl__serve_bound *bound;
     json_t *json;
     const struct pawl__http_problem *problem; /* that its failure is; NULL: by the error */

@@ -84,13 +84,13 @@ static pawl_status create_or_find(struct apps_part *part,
                                   pawl_error *reterr)
 {
     pawl_view name = pawl_view_of(wanted->name);
-    pawl_status status = PAWL_OK;
 
     *ret_created = !pawl__serve_app_find(part, name, ret_state);
     if (*ret_created) {
-        status = create_new(part, wanted, reterr);
-        REQUIRE(status != PAWL_OK || pawl__serve_app_find(part, name, ret_state));
-        return status;
+        TRY(create_new(part, wanted, reterr));
+        bool found = pawl__serve_app_find(part, name, ret_state);
+        REQUIRE(found);
+        return PAWL_OK;
     }
     return ret_state->app == NULL ? PAWL_OK : compare(wanted, ret_state->app, reterr);
 }

@@ -81,8 +81,8 @@ static const struct pawl__http_problem *problem_of(const pawl_error *error)
 #define WRITES                                         \
     .scope = PAWL__SCOPE_WRITE, .lane = LANE_ISOLATED, \
     .no_key = "work_item_id makes a submit repeatable, the token what its holder says"
-#define WRITES_NOW                                      \
-    .scope = PAWL__SCOPE_WRITE, .lane = LANE_IMMEDIATE, \
+#define WRITES_NOW                                            \
+    .scope = PAWL__SCOPE_WRITE, .lane = LANE_INLINE_ISOLATED, \
     .no_key = "work_item_id makes a submit repeatable, the token what its holder says"
 
 static const struct pawl__serve_route routes[] = {
@@ -215,7 +215,7 @@ static const struct pawl__serve_route routes[] = {
       .handle = pawl__serve_work_recovery },
     { ROUTE(GET, "/v1/work/changes", "workChanges", "Follows the changes of items"),
       .scope = PAWL__SCOPE_READ,
-      .lane = LANE_IMMEDIATE,
+      .lane = LANE_INLINE_ISOLATED,
       .about =
           "Server-sent events, one per change; the header Last-Event-ID resumes after that one.",
       .parameters = &pawl__serve_change_list_record,
