@@ -7,39 +7,18 @@
 #include "base/core/buf.h"
 #include "base/core/error.h"
 #include "base/thread/inside.h"
-#include "work/core/copy.h"
 #include "work/core/internal.h"
+#include "work/items/claim_queue.h"
 
 enum { WAITERS_MAX = 65536 };
-/* Claims of a round share one walk, so a few too many cost little, and workers that come back together are
- * served together. */
-enum { ROUND_FIRST = 16, ROUND_FACTOR = 4, ROUND_MAX = 1024 };
-#define AGAIN_NS (250 * NS_PER_MS) /* a store that failed is asked again */
 /* With less, leases that a slow disk is about to grant would be lost; a store that hangs is given up by then. */
 #define LATE_NS (5 * NS_PER_S)
 #define INTERRUPTED_NS (2 * NS_PER_S) /* what an interrupted store has for its answers */
 
-/* Claims with the same filter, and what is known of them all. */
-struct work_queue {
-    struct work_queue *next;
-    size_t claims; /* that point to the filter */
-    size_t parked;
-    size_t asking;
-    size_t window;      /* how many ask in the next round */
-    uint64_t misses;    /* rounds so far in which one found nothing */
-    size_t room;        /* how many more may ask in this one */
-    bool news;          /* something may have become claimable since it asked */
-    bool missed;        /* one of this round found nothing */
-    int64_t due_ns;     /* monotonic: then there is news anyway; INT64_MAX: never */
-    pawl_error failure; /* of the latest round; PAWL_OK: none */
-    struct work_filter filter;
-    pawl_view types[]; /* then their texts, and that of the task */
-};
-
 struct work_waiter {
     struct work_claiming claiming; /* its filter is the queue's */
     struct work_waiters *waiters;
-    struct work_queue *queue;
+    struct claim_queue *queue;
     struct work_waiter *next; /* among all */
     struct work_waiter *before;
     struct work_waiter *chosen; /* the next one that is sent together with this one; the sender's */
@@ -60,76 +39,6 @@ struct work_waiter {
 static int64_t now_ns(const struct work_waiters *waiters)
 {
     return pawl__calls_now_ns(&waiters->work->engine.calls);
-}
-
-/* --- queues --- */
-
-static pawl_view copy_text(pawl_view text, char **at)
-{
-    pawl_view copy = { *at, text.len };
-
-    if (text.len > 0) {
-        memcpy(*at, text.data, text.len);
-    }
-    *at += text.len;
-    return copy;
-}
-
-static struct work_queue *make_queue(const struct work_filter *filter)
-{
-    size_t types_bytes = filter->work_type_count * sizeof(pawl_view);
-    size_t bytes = filter->task_id.len;
-
-    for (size_t i = 0; i < filter->work_type_count; i++) {
-        bytes += filter->work_types[i].len;
-    }
-    struct work_queue *queue = malloc(sizeof(*queue) + types_bytes + bytes);
-    if (queue == NULL) {
-        return NULL;
-    }
-    *queue = (struct work_queue){ .window = ROUND_FIRST, .due_ns = INT64_MAX };
-    char *at = (char *)queue->types + types_bytes;
-    for (size_t i = 0; i < filter->work_type_count; i++) {
-        queue->types[i] = copy_text(filter->work_types[i], &at);
-    }
-    queue->filter = (struct work_filter){ .work_types = queue->types,
-                                          .work_type_count = filter->work_type_count,
-                                          .task_id = copy_text(filter->task_id, &at) };
-    return queue;
-}
-
-static struct work_queue *find_queue_locked(struct work_waiters *waiters,
-                                            const struct work_filter *filter)
-    REQUIRES_LOCK(waiters->lock)
-{
-    struct work_queue *queue = waiters->queues;
-
-    while (queue != NULL && !pawl__work_filter_equal(&queue->filter, filter)) {
-        queue = queue->next;
-    }
-    if (queue == NULL) {
-        queue = make_queue(filter);
-        if (queue != NULL) {
-            queue->next = waiters->queues;
-            waiters->queues = queue;
-        }
-    }
-    return queue;
-}
-
-static void leave_queue_locked(struct work_waiters *waiters, struct work_queue *queue)
-    REQUIRES_LOCK(waiters->lock)
-{
-    struct work_queue **at = &waiters->queues;
-
-    if (--queue->claims > 0) {
-        return;
-    }
-    while (*at != queue) {
-        at = &(*at)->next;
-    }
-    *at = queue->next;
-    free(queue);
 }
 
 /* --- the list of all --- */
@@ -182,7 +91,7 @@ static void unref(struct work_waiter *waiter)
     pawl__lock(&waiters->lock);
     bool last = --waiter->refs == 0;
     if (last) {
-        leave_queue_locked(waiters, waiter->queue);
+        pawl__work_claim_queue_leave(&waiters->queues, waiter->queue);
     }
     pawl__unlock(&waiters->lock);
     if (last) {
@@ -225,30 +134,12 @@ static void begin_to_ask_locked(struct work_waiters *waiters, struct work_waiter
     waiter->claiming.request.item = (struct pawl__commit_item){ .done = on_answered };
 }
 
-/* Starts a round of each queue that has news and none under way: how many claims ask. */
-static size_t open_rounds_locked(struct work_waiters *waiters) REQUIRES_LOCK(waiters->lock)
-{
-    size_t room = 0;
-
-    for (struct work_queue *queue = waiters->queues; queue != NULL; queue = queue->next) {
-        bool asks = queue->news && queue->asking == 0 && queue->parked > 0;
-        queue->room = asks ? MIN(queue->window, queue->parked) : 0;
-        room += queue->room;
-        if (asks) {
-            queue->news = false;
-            queue->missed = false;
-            queue->due_ns = INT64_MAX;
-        }
-    }
-    return room;
-}
-
-/* The claims that ask now, oldest first, for send(). */
+/* The claims that ask now, oldest first, for send_requests. */
 static struct work_waiter *choose_locked(struct work_waiters *waiters) REQUIRES_LOCK(waiters->lock)
 {
     struct work_waiter *chosen = NULL;
     struct work_waiter **end = &chosen;
-    size_t room = open_rounds_locked(waiters);
+    size_t room = pawl__work_claim_queues_open_rounds(waiters->queues);
 
     for (struct work_waiter *at = waiters->first; at != NULL && room > 0; at = at->next) {
         if (!at->asking && at->queue->room > 0) {
@@ -273,40 +164,6 @@ static void sleep_until_locked(struct work_waiters *waiters, int64_t at_ns)
     }
 }
 
-/* Learns from an answer when to ask again. */
-static void note_outcome_locked(struct work_waiters *waiters,
-                                const struct work_claiming *claiming,
-                                struct work_queue *queue) REQUIRES_LOCK(waiters->lock)
-{
-    const pawl_error *outcome = &claiming->request.item.outcome;
-    int64_t in_ns = INT64_MAX;
-
-    queue->failure = (pawl_error)PAWL_ERROR_INIT;
-    if (pawl__status_may_pass(outcome->status)) {
-        queue->failure = *outcome;
-        in_ns = AGAIN_NS;
-    } else if (outcome->status == PAWL_NOT_FOUND && claiming->next_due_ns != INT64_MAX) {
-        in_ns = MAX(claiming->next_due_ns - claiming->now_ns, INT64_C(0));
-    }
-    int64_t from_ns = now_ns(waiters);
-    queue->missed |= outcome->status != PAWL_OK;
-    queue->due_ns = MIN(queue->due_ns, in_ns > INT64_MAX - from_ns ? INT64_MAX : from_ns + in_ns);
-    sleep_until_locked(waiters, queue->due_ns);
-}
-
-static void end_round_locked(struct work_waiters *waiters, struct work_queue *queue)
-    REQUIRES_LOCK(waiters->lock)
-{
-    REQUIRE(waiters->queues != NULL);
-    if (queue->missed) {
-        queue->window = ROUND_FIRST;
-        queue->misses++;
-    } else {
-        queue->window = MIN(queue->window * ROUND_FACTOR, (size_t)ROUND_MAX);
-        queue->news = true; /* there may be more */
-    }
-}
-
 static bool is_over(const struct work_waiter *waiter, int64_t at_ns)
 {
     return waiter->cancelled || waiter->deadline_ns <= at_ns
@@ -318,15 +175,16 @@ static bool is_over(const struct work_waiter *waiter, int64_t at_ns)
 static bool take_back_locked(struct work_waiters *waiters, struct work_waiter *waiter)
     REQUIRES_LOCK(waiters->lock)
 {
-    struct work_queue *queue = waiter->queue;
+    struct claim_queue *queue = waiter->queue;
     pawl_status status = waiter->claiming.request.item.outcome.status;
 
     waiters->asking--;
     queue->asking--;
     waiter->asking = false;
-    note_outcome_locked(waiters, &waiter->claiming, queue);
+    pawl__work_claim_queue_note_outcome(queue, &waiter->claiming, now_ns(waiters));
+    sleep_until_locked(waiters, queue->due_ns);
     if (queue->asking == 0) {
-        end_round_locked(waiters, queue);
+        pawl__work_claim_queue_end_round(queue);
     }
     if (!waiter->linked) {
         return false;
@@ -373,7 +231,7 @@ static void settle(struct work_waiter *waiter, bool answers, pawl_claimed *claim
     }
 }
 
-static void send(struct work_waiter *chosen);
+static void send_requests(struct work_waiter *chosen);
 
 static void come_back(struct work_waiter *waiter, bool next_round)
 {
@@ -387,7 +245,7 @@ static void come_back(struct work_waiter *waiter, bool next_round)
     bool answers = take_back_locked(waiters, waiter);
     struct work_waiter *chosen = next_round ? choose_locked(waiters) : NULL;
     pawl__unlock(&waiters->lock);
-    send(chosen); /* first: the next transaction begins while this one is told */
+    send_requests(chosen); /* first: the next transaction begins while this one is told */
     settle(waiter, answers, claimed);
 }
 
@@ -400,7 +258,7 @@ static void on_answered(struct pawl__commit_item *item)
 }
 
 /* Hands requests to the committer. One that is refused comes back at once; the thread begins the next round. */
-static void send(struct work_waiter *chosen)
+static void send_requests(struct work_waiter *chosen)
 {
     while (chosen != NULL) {
         struct work_waiter *waiter = chosen;
@@ -457,18 +315,6 @@ static struct work_waiter *end_late_locked(struct work_waiters *waiters, int64_t
     return ended;
 }
 
-static void note_due_locked(struct work_waiters *waiters, int64_t at_ns)
-    REQUIRES_LOCK(waiters->lock)
-{
-    for (struct work_queue *queue = waiters->queues; queue != NULL; queue = queue->next) {
-        if (queue->due_ns <= at_ns) {
-            queue->news = true;
-            queue->due_ns = INT64_MAX;
-        }
-        waiters->sleeps_until_ns = MIN(waiters->sleeps_until_ns, queue->due_ns);
-    }
-}
-
 /* Why a claim ends that the thread has unlinked. */
 static pawl_error why_it_ends(struct work_waiters *waiters, const struct work_waiter *waiter)
 {
@@ -510,7 +356,8 @@ static void run(void *context)
 
         waiters->sleeps_until_ns = INT64_MAX;
         struct work_waiter *ended = end_late_locked(waiters, at_ns);
-        note_due_locked(waiters, at_ns);
+        waiters->sleeps_until_ns =
+            MIN(waiters->sleeps_until_ns, pawl__work_claim_queues_note_due(waiters->queues, at_ns));
         struct work_waiter *chosen = choose_locked(waiters);
         if (ended == NULL && chosen == NULL) {
             (void)pawl__cond_wait_until(
@@ -518,7 +365,7 @@ static void run(void *context)
             continue;
         }
         pawl__unlock(&waiters->lock);
-        send(chosen);
+        send_requests(chosen);
         answer_late(waiters, ended);
         pawl__lock(&waiters->lock);
     }
@@ -532,15 +379,13 @@ static void on_news(void *context)
     const pawl_work *work = waiters->work;
 
     pawl__lock(&waiters->lock);
-    for (struct work_queue *queue = waiters->queues; queue != NULL; queue = queue->next) {
-        queue->news = true;
-    }
+    pawl__work_claim_queues_note_news(waiters->queues);
     if (atomic_load(&work->waits_cancelled) || atomic_load(&work->engine.interrupted)) {
         sleep_until_locked(waiters, 0);
     }
     struct work_waiter *chosen = choose_locked(waiters);
     pawl__unlock(&waiters->lock);
-    send(chosen);
+    send_requests(chosen);
 }
 
 static pawl_status start_locked(struct work_waiters *waiters, pawl_error *reterr)
@@ -598,14 +443,14 @@ static struct work_waiter *make_waiter(struct work_waiters *waiters,
     struct work_waiter *waiter = malloc(sizeof(*waiter) + holder.len);
 
     if (waiter != NULL) {
-        char *at = waiter->holder;
         *waiter = (struct work_waiter){
             .claiming = *claiming,
             .waiters = waiters,
             .deadline_ns = now_ns(waiters) + claiming->claim.wait_ms * NS_PER_MS,
             .refs = 1,
         };
-        waiter->claiming.claim.holder = copy_text(holder, &at);
+        memcpy(waiter->holder, holder.data, holder.len);
+        waiter->claiming.claim.holder = (pawl_view){ waiter->holder, holder.len };
     }
     return waiter;
 }
@@ -613,7 +458,7 @@ static struct work_waiter *make_waiter(struct work_waiters *waiters,
 /* True: it asks at once. Otherwise others of its queue wait, and it comes after them. */
 static bool join_locked(struct work_waiters *waiters,
                         struct work_waiter *waiter,
-                        struct work_queue *queue) REQUIRES_LOCK(waiters->lock)
+                        struct claim_queue *queue) REQUIRES_LOCK(waiters->lock)
 {
     bool waits = waiter->claiming.claim.wait_ms > 0;
     bool asks = !waits || (queue->parked == 0 && queue->asking == 0);
@@ -623,7 +468,6 @@ static bool join_locked(struct work_waiters *waiters,
     waiter->claiming.filter = queue->filter;
     waiter->claiming.claim.work_types = queue->filter.work_types;
     waiter->claiming.claim.task_id = queue->filter.task_id;
-    queue->claims++;
     link_locked(waiters, waiter);
     if (asks) {
         queue->missed &= queue->asking > 0;
@@ -646,7 +490,7 @@ static pawl_status add_locked(struct work_waiters *waiters,
         return pawl__fail(reterr, PAWL_BUSY, "%d claims wait already", (int)WAITERS_MAX);
     }
     TRY(start_locked(waiters, reterr));
-    struct work_queue *queue = find_queue_locked(waiters, filter);
+    struct claim_queue *queue = pawl__work_claim_queue_join(&waiters->queues, filter);
     if (queue == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a claim");
     }
@@ -676,7 +520,7 @@ pawl_status pawl__work_waiters_claim(struct work_waiters *waiters,
         free(waiter);
         pawl__calls_leave(&waiters->work->engine.calls);
     } else if (asks) {
-        send(waiter);
+        send_requests(waiter);
     }
     return status;
 }

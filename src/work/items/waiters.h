@@ -22,7 +22,7 @@
 #include "base/thread/watch.h"
 #include "work/core/group.h"
 
-struct work_queue; /* claims with the same filter */
+struct claim_queue;
 struct work_waiter;
 
 struct work_waiters {
@@ -35,8 +35,8 @@ struct work_waiters {
     size_t asking;             /* requests that the committer has */
     struct work_waiter *first; /* oldest first */
     struct work_waiter *last;
-    struct work_queue *queues;
-    int64_t interrupted_ns; /* when that was noticed; 0: it was not */
+    struct claim_queue *queues; /* claims with the same filter */
+    int64_t interrupted_ns;     /* when that was noticed; 0: it was not */
 
     pawl_work *work;
     int64_t
