@@ -371,6 +371,22 @@ static void test_the_head_of_a_stream_has_no_body(void **state)
     close(fd);
 }
 
+static void test_the_next_answer_follows_the_head_of_a_stream(void **state)
+{
+    struct fixture *f = *state;
+    char got[4096] = "";
+
+    start(f);
+    int fd = http_connect(f->address);
+    http_ask_on(fd, "HEAD /events", NULL, NULL);
+    read_until(fd, "\r\n\r\n", got, sizeof(got));
+    http_ask_on(fd, "HEAD /events", NULL, NULL);
+    read_until(fd, "\r\n\r\nHTTP/1.1 200 ", got, sizeof(got));
+    assert_memory_equal(strstr(got, "\r\n\r\n") + 4, "HTTP/1.1", 8); /* with nothing in between */
+    wait_for(f, &f->closed, 2);
+    close(fd);
+}
+
 static void test_more_streams_than_allowed_are_refused(void **state)
 {
     struct fixture *f = *state;
@@ -583,6 +599,7 @@ int main(void)
         TEST(a_stream_that_ends_ends_the_answer),
         TEST(a_client_that_does_not_read_is_not_read_for),
         TEST(the_head_of_a_stream_has_no_body),
+        TEST(the_next_answer_follows_the_head_of_a_stream),
         TEST(more_streams_than_allowed_are_refused),
         TEST(stopping_ends_every_stream),
         TEST(two_thousand_followers_need_no_thread_each),

@@ -2,6 +2,7 @@
 #include "lib/check.h"
 
 #include <semaphore.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -438,6 +439,49 @@ static void test_the_oldest_are_forgotten(void **state)
     open_jobs(f);
 }
 
+/* What a program that is not ours does to the file. */
+static void edit(struct fixture *f, const char *sql)
+{
+    sqlite3 *db = NULL;
+
+    assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "PRAGMA ignore_check_constraints = on", NULL, NULL, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static void test_a_damaged_state_is_named_by_every_call(void **state)
+{
+    static const char *const states[] = { "99", "7", "-1", "4294967296" };
+    struct fixture *f = *state;
+    char id[JOB_ID_SIZE];
+    char sql[64];
+    size_t listed = 0;
+
+    start(f, "{\"word\":\"x\"}", id);
+    expect_end(f, id, "done 0/10 {\"word\":\"x\"}  ");
+    for (size_t i = 0; i < COUNT_OF(states); i++) {
+        (void)snprintf(sql, sizeof(sql), "UPDATE jobs SET state = %s", states[i]);
+        edit(f, sql);
+        assert_status(
+            pawl__serve_jobs_stop(f->jobs, pawl_view_of(id), &f->error), PAWL_CORRUPT, &f->error);
+        assert_message(&f->error, states[i]);
+        assert_status(pawl__serve_jobs_get(f->jobs, pawl_view_of(id), count, &listed, &f->error),
+                      PAWL_CORRUPT,
+                      &f->error);
+        assert_status(
+            pawl__serve_jobs_list(f->jobs, (pawl_view){ NULL, 0 }, 10, count, &listed, &f->error),
+            PAWL_CORRUPT,
+            &f->error);
+    }
+    assert_int_equal(listed, 0);
+    edit(f, "UPDATE jobs SET state = 1, ended_at = 0");
+    assert_status(
+        pawl__serve_jobs_stop(f->jobs, pawl_view_of(id), &f->error), PAWL_CONFLICT, &f->error);
+    assert_message(&f->error, "stored as running, and this node does not run it");
+}
+
 #define job_test(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -455,6 +499,7 @@ int main(void)
         job_test(test_two_nodes_do_not_share_jobs),
         job_test(test_so_many_may_wait_and_no_more),
         job_test(test_the_oldest_are_forgotten),
+        job_test(test_a_damaged_state_is_named_by_every_call),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

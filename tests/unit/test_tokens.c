@@ -1,6 +1,7 @@
 /* Tokens: what they allow and for how long, and the file that they are in. */
 #include "lib/check.h"
 
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -249,6 +250,95 @@ static void test_bad_names_and_ids_are_refused(void **state)
     assert_message(&f->error, "there is no token 'nobody'");
 }
 
+/* What a program that is not ours does to a file. */
+static void edit(const char *path, const char *sql)
+{
+    sqlite3 *db = NULL;
+
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "PRAGMA ignore_check_constraints = on", NULL, NULL, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static bool never(void *context, const struct pawl__token *token)
+{
+    (void)context;
+    fail_msg("token '%s' is shown", token->token_id);
+    return false;
+}
+
+static void test_a_damaged_row_lets_nobody_in(void **state)
+{
+    static const char *const edits[] = {
+        "scope = 99",    "scope = -5",
+        "scope = 0",     "scope = 4294967297",
+        "hash = x'00'",  "hash = x''",
+        "name = ''",     "name = printf('%.*c', 65, 'n')",
+        "token_id = ''", "token_id = printf('%.*c', 500, 'i')",
+    };
+    struct fixture *f = *state;
+    char secret[TOKEN_SECRET_SIZE];
+    char sql[128];
+
+    for (size_t i = 0; i < COUNT_OF(edits); i++) {
+        enum pawl__token_answer answer = PAWL__TOKEN_UNKNOWN;
+
+        (void)make(f, PAWL__SCOPE_READ, 0, secret);
+        assert_answer(f, secret, PAWL__SCOPE_READ, PAWL__TOKEN_ALLOWS);
+        (void)snprintf(sql, sizeof(sql), "UPDATE tokens SET %s", edits[i]);
+        edit(f->path, sql);
+        assert_status(pawl__serve_tokens_check(
+                          f->tokens, pawl_view_of(secret), PAWL__SCOPE_READ, &answer, &f->error),
+                      PAWL_CORRUPT,
+                      &f->error);
+        assert_int_equal(answer, PAWL__TOKEN_UNKNOWN);
+        assert_status(
+            pawl__serve_tokens_list(f->tokens, never, NULL, &f->error), PAWL_CORRUPT, &f->error);
+        edit(f->path, "DELETE FROM tokens");
+    }
+}
+
+static void test_an_emptied_file_opens_nothing(void **state)
+{
+    struct fixture *f = *state;
+    char secret[TOKEN_SECRET_SIZE];
+
+    (void)make(f, PAWL__SCOPE_READ, 0, secret);
+    assert_answer(f, secret, PAWL__SCOPE_READ, PAWL__TOKEN_ALLOWS);
+    edit(f->path, "DELETE FROM tokens");
+    assert_answer(f, "", PAWL__SCOPE_READ, PAWL__TOKEN_UNKNOWN);
+    assert_answer(f, secret, PAWL__SCOPE_READ, PAWL__TOKEN_UNKNOWN);
+}
+
+/* A copy is put in the place of the file, as a restore does; `pawl token` then revokes in that. */
+static void test_a_replaced_file_is_read_anew(void **state)
+{
+    struct fixture *f = *state;
+    struct pawl__tokens *node = f->tokens;
+    struct pawl__tokens *other = NULL;
+    char secret[TOKEN_SECRET_SIZE];
+    char copy[sizeof(f->path) + 8];
+    char sql[sizeof(copy) + 32];
+
+    struct pawl__token token = make(f, PAWL__SCOPE_READ, 0, secret);
+    assert_answer(f, secret, PAWL__SCOPE_READ, PAWL__TOKEN_ALLOWS);
+    (void)snprintf(copy, sizeof(copy), "%s.copy", f->path);
+    (void)snprintf(sql, sizeof(sql), "VACUUM INTO '%s'", copy);
+    edit(f->path, sql);
+    assert_int_equal(rename(copy, f->path), 0);
+    assert_ok(pawl__serve_tokens_open(f->path, false, &f->clock.base, &other, &f->error),
+              &f->error);
+    assert_ok(pawl__serve_tokens_revoke(other, pawl_view_of(token.token_id), &f->error), &f->error);
+    pawl__serve_tokens_close(other);
+    assert_ptr_equal(f->tokens, node);
+    assert_answer(f, secret, PAWL__SCOPE_READ, PAWL__TOKEN_REVOKED);
+    assert_int_equal(unlink(f->path), 0);
+    assert_answer(f, secret, PAWL__SCOPE_READ, PAWL__TOKEN_REVOKED);
+    assert_answer(f, "", PAWL__SCOPE_READ, PAWL__TOKEN_UNKNOWN);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
@@ -261,6 +351,9 @@ int main(void)
         TEST(an_empty_file_has_no_token),
         TEST(the_file_keeps_no_secret_and_is_its_owners),
         TEST(bad_names_and_ids_are_refused),
+        TEST(a_damaged_row_lets_nobody_in),
+        TEST(an_emptied_file_opens_nothing),
+        TEST(a_replaced_file_is_read_anew),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -101,6 +101,10 @@ static enum MHD_Result queue_answer(struct pawl__http_request *request)
     }
     pawl__http_conn_answers(&http->watch, request->conn);
     count_and_log(request, &answer);
+    if (answer.stream != NULL && strcmp(request->method, "HEAD") == 0) {
+        /* MHD would send the end of a chunked body behind the head, which is where the next answer begins. */
+        pawl__http_stream_drop(STEAL(answer.stream));
+    }
     struct MHD_Response *response = make_response(&answer, last);
     if (response == NULL) {
         return MHD_NO;

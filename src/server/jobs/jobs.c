@@ -464,8 +464,12 @@ pawl_status pawl__serve_jobs_start(struct pawl__jobs *jobs,
 static pawl_status has_ended(void *context, const struct pawl__job *job, pawl_error *reterr)
 {
     (void)context;
-    return pawl__fail(
-        reterr, PAWL_CONFLICT, "the job has ended: it is %s", pawl__serve_job_states[job->state]);
+    return pawl__fail(reterr,
+                      PAWL_CONFLICT,
+                      pawl__serve_job_has_ended(job->state)
+                          ? "the job has ended: it is %s"
+                          : "the job is stored as %s, and this node does not run it",
+                      pawl__serve_job_states[job->state]);
 }
 
 /* A queued one is nobody else's once it has ended; one that runs is told, under the lock: it might be gone after it. */

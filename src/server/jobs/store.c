@@ -210,6 +210,24 @@ pawl_status pawl__serve_job_store_end(struct pawl__job_store *store,
 
 /* --- reading --- */
 
+/* The schema checks it, but for a program that tells SQLite not to. */
+static pawl_status read_state(struct pawl__sqlite_stmt *row,
+                              enum pawl__job_state *ret_state,
+                              pawl_error *reterr)
+{
+    int64_t state = pawl__sqlite_i64(row, 2);
+
+    if (state < PAWL__JOB_QUEUED || state > PAWL__JOB_INTERRUPTED) {
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "the row of job '%.*s' is damaged: its state is %lld",
+                          VIEW_ARGS(pawl__sqlite_text(row, 0)),
+                          (long long)state);
+    }
+    *ret_state = (enum pawl__job_state)state;
+    return PAWL_OK;
+}
+
 static pawl_status visit_rows(struct pawl__sqlite_stmt *row,
                               pawl__job_visitor *visitor,
                               void *context,
@@ -219,10 +237,13 @@ static pawl_status visit_rows(struct pawl__sqlite_stmt *row,
     pawl_status status = PAWL_OK;
 
     while (pawl__sqlite_more(row, &status, reterr)) {
+        enum pawl__job_state state = PAWL__JOB_QUEUED;
+
+        TRY(read_state(row, &state, reterr));
         const struct pawl__job job = {
             .job_id = pawl__sqlite_text(row, 0),
             .kind = pawl__sqlite_text(row, 1),
-            .state = (enum pawl__job_state)pawl__sqlite_i64(row, 2),
+            .state = state,
             .parameters = pawl__sqlite_text(row, 3),
             .done = (uint64_t)pawl__sqlite_i64(row, 4),
             .total = (uint64_t)pawl__sqlite_i64(row, 5),

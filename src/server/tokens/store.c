@@ -24,6 +24,7 @@ struct pawl__tokens {
     struct pawl__clock *clock;
     struct pawl__token *tokens; /* as they were at data_version */
     size_t count;
+    bool was_any; /* there was one: from then on everybody is asked, whatever becomes of the file */
     int64_t data_version; /* -1: they were never read */
 };
 
@@ -43,23 +44,37 @@ static pawl_status open_file_locked(struct pawl__tokens *tokens,
     return pawl__sqlite_open(tokens->path, &options, &tokens->db, reterr);
 }
 
-/* The schema has checked the lengths. */
-static struct pawl__token read_row(struct pawl__sqlite_stmt *row)
+/* The schema checks all of this, but for a program that tells SQLite not to. */
+static pawl_status read_row(struct pawl__sqlite_stmt *row,
+                            struct pawl__token *ret_token,
+                            pawl_error *reterr)
 {
     struct pawl__token token = {
-        .scope = (enum pawl__scope)pawl__sqlite_i64(row, 2),
         .created_at_us = pawl__sqlite_i64(row, 4),
         .expires_at_us = pawl__sqlite_i64(row, 5),
         .revoked_at_us = pawl__sqlite_i64(row, 6),
     };
     pawl_view id = pawl__sqlite_text(row, 0);
     pawl_view name = pawl__sqlite_text(row, 1);
+    int64_t scope = pawl__sqlite_i64(row, 2);
     pawl_view hash = pawl__sqlite_blob(row, 3);
 
-    memcpy(token.token_id, id.data, MIN(id.len, sizeof(token.token_id) - 1));
-    memcpy(token.name, name.data, MIN(name.len, sizeof(token.name) - 1));
-    memcpy(token.hash.bytes, hash.data, MIN(hash.len, sizeof(token.hash.bytes)));
-    return token;
+    if (scope < PAWL__SCOPE_READ || scope > PAWL__SCOPE_ADMIN
+        || hash.len != sizeof(token.hash.bytes) || id.len == 0 || id.len >= sizeof(token.token_id)
+        || name.len == 0 || name.len >= sizeof(token.name)) {
+        return pawl__fail_advised(reterr,
+                                  PAWL_CORRUPT,
+                                  "the row of token '%.*s' is damaged: remove it, or restore the "
+                                  "file from a copy",
+                                  (int)MIN(id.len, sizeof(token.token_id)),
+                                  id.data == NULL ? "" : id.data);
+    }
+    token.scope = (enum pawl__scope)scope;
+    memcpy(token.token_id, id.data, id.len);
+    memcpy(token.name, name.data, name.len);
+    memcpy(token.hash.bytes, hash.data, hash.len);
+    *ret_token = token;
+    return PAWL_OK;
 }
 
 static pawl_status reload_locked(struct pawl__tokens *tokens, pawl_error *reterr)
@@ -84,7 +99,7 @@ static pawl_status reload_locked(struct pawl__tokens *tokens, pawl_error *reterr
             break;
         }
         list = more;
-        list[count++] = read_row(&row);
+        status = read_row(&row, &list[count++], reterr);
     }
     if (status != PAWL_OK) {
         free(list);
@@ -93,6 +108,7 @@ static pawl_status reload_locked(struct pawl__tokens *tokens, pawl_error *reterr
     free(tokens->tokens);
     tokens->tokens = list;
     tokens->count = count;
+    tokens->was_any |= count > 0;
     return PAWL_OK;
 }
 
@@ -111,12 +127,22 @@ static pawl_status open_existing_locked(struct pawl__tokens *tokens, pawl_error 
                                                          : pawl__fail_with(reterr, status, &error);
 }
 
-/* What another process has changed counts from here on. */
+/* A file that was replaced, as by a restored copy, is another one: what `pawl token` revokes is in that. */
+static void leave_replaced_locked(struct pawl__tokens *tokens) REQUIRES_LOCK(tokens->lock)
+{
+    if (tokens->db != NULL && pawl__sqlite_check_place(tokens->db, NULL) != PAWL_OK) {
+        pawl__sqlite_close(STEAL(tokens->db));
+        tokens->data_version = -1;
+    }
+}
+
+/* What another process has changed counts from here on. Without the file its last tokens do. */
 static pawl_status refresh_locked(struct pawl__tokens *tokens, pawl_error *reterr)
     REQUIRES_LOCK(tokens->lock)
 {
     int64_t version = 0;
 
+    leave_replaced_locked(tokens);
     if (tokens->db == NULL) {
         TRY(open_existing_locked(tokens, reterr));
     }
@@ -214,9 +240,9 @@ pawl_status pawl__serve_tokens_check(struct pawl__tokens *tokens,
         const struct pawl__token *token =
             pawl__serve_token_find(tokens->tokens, tokens->count, &hash);
 
-        *ret_answer = tokens->count == 0
-                          ? PAWL__TOKEN_ALLOWS
-                          : pawl__serve_token_decide(token, needed, pawl__wall_us(tokens->clock));
+        *ret_answer = tokens->was_any
+                          ? pawl__serve_token_decide(token, needed, pawl__wall_us(tokens->clock))
+                          : PAWL__TOKEN_ALLOWS;
     }
     pawl__unlock(&tokens->lock);
     return status;

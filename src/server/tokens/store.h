@@ -43,8 +43,9 @@ PAWL_MUST_USE pawl_status pawl__serve_tokens_any(struct pawl__tokens *tokens,
                                                  bool *ret_any,
                                                  pawl_error *reterr);
 
-/* Whether the secret allows it now. While there is no token at all everything is allowed: the node can only
- * be reached from this machine then. Any thread. */
+/* Whether the secret allows it now. While there was no token at all everything is allowed: the node can only
+ * be reached from this machine then. Once there was one, an emptied or missing file opens nothing, and one that
+ * was replaced is read anew. CORRUPT: a row is damaged. Any thread. */
 PAWL_MUST_USE pawl_status pawl__serve_tokens_check(struct pawl__tokens *tokens,
                                                    pawl_view secret,
                                                    enum pawl__scope needed,
