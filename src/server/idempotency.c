@@ -23,6 +23,8 @@ static bool unquote(const char *text, struct pawl__buf *key)
     return text[0] == '"' && text[1] == '\0';
 }
 
+_Static_assert(IDEMPOTENCY_KEY_MAX == 255, "the messages below say so");
+
 static bool is_printable(pawl_view key, char least)
 {
     for (size_t i = 0; i < key.len; i++) {
@@ -40,7 +42,7 @@ pawl_status pawl__serve_idempotency_key(const char *header,
     bool quoted = header[0] == '"';
 
     if (strlen(header) > 2 * IDEMPOTENCY_KEY_MAX + 2) {
-        return malformed("is too long", reterr);
+        return malformed("is over 255 bytes", reterr);
     }
     if (quoted) {
         if (!unquote(header, ret_key)) {
@@ -50,7 +52,7 @@ pawl_status pawl__serve_idempotency_key(const char *header,
         pawl__buf_add_text(ret_key, header);
     }
     if (ret_key->broken || ret_key->len > IDEMPOTENCY_KEY_MAX) {
-        return malformed("is too long", reterr);
+        return malformed("is over 255 bytes", reterr);
     }
     if (ret_key->len == 0) {
         return malformed("is empty", reterr);

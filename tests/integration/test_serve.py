@@ -151,10 +151,15 @@ def test_tls_settings():
     tls = certificate(data)
     where = ["--data", data, "--listen", "127.0.0.1:0"]
     half = refused(*where, env={"PAWL_SERVER_TLS_KEY": tls["PAWL_SERVER_TLS_KEY"]})
-    assert half.returncode == 2 and "belong together" in half.stderr, half
+    assert half.returncode == 2 and "server.tls_certificate is not set" in half.stderr, half
     swapped = refused(*where, env={"PAWL_SERVER_TLS_KEY": tls["PAWL_SERVER_TLS_CERTIFICATE"],
                                    "PAWL_SERVER_TLS_CERTIFICATE": tls["PAWL_SERVER_TLS_KEY"]})
-    assert swapped.returncode == 2, swapped
+    assert swapped.returncode == 2 and "has no certificate in PEM" in swapped.stderr, swapped
+    locked = f"{data}/locked.pem"
+    with open(locked, "w", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write("-----BEGIN ENCRYPTED PRIVATE KEY-----\n")
+    encrypted = refused(*where, env={**tls, "PAWL_SERVER_TLS_KEY": locked})
+    assert encrypted.returncode == 2 and "locked.pem' is encrypted" in encrypted.stderr, encrypted
     missing = refused(*where, env={**tls, "PAWL_SERVER_TLS_CERTIFICATE": f"{data}/none.pem"})
     assert missing.returncode == 3 and "none.pem" in missing.stderr, missing
     os.chmod(tls["PAWL_SERVER_TLS_KEY"], 0o644)

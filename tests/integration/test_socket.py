@@ -369,7 +369,9 @@ def keeps_jobs():
         for body, says in (({"kind": "nothing"}, "apps.verify"), ({}, "kind"), ({"kind": "apps.verify"}, "app"),
                            ({"kind": "apps.verify", "parameters": {"app": "orders", "workspace": -1}}, "workspace"),
                            ({"kind": "apps.verify", "parameters": {"app": "orders", "x": 1}}, "x"),
-                           ({"kind": "apps.certificate", "parameters": {"app": "orders"}}, "workspace")):
+                           ({"kind": "apps.certificate", "parameters": {"app": "orders"}}, "workspace"),
+                           ({"kind": "apps.certificate", "parameters": {"app": "orders", "workspace": 7, "sequence": "x"}},
+                            "has no sequence 'x'")):
             status, problem = node.ask("POST", "/v1/jobs", body)
             assert status == 400 and says in problem["detail"], (body, status, problem)
         assert node.ask("POST", "/v1/jobs", {"kind": "apps.verify", "parameters": {"app": "nosuch"}})[0] == 404

@@ -127,7 +127,7 @@ def test_refused():
     assert "404" in early.read_head(), early.head
     node.good("POST", "tasks", {"task_id": "t", "title": "T"})
     for last, query, code in (("17", "", "400"), ("0-x", "", "400"), (None, "?from=yesterday", "400"),
-                              (None, "?status=done", "400"), (None, "?limit=5", "400"),
+                              (None, "?status=done", "400"), (None, "?status=failed,waiting", "400"), (None, "?limit=5", "400"),
                               ("999999999-1", "", "410"), (None, "?from=999999999-1", "410")):
         follower = Follower(node, query, last)
         assert f" {code} " in follower.read_head(), (last, query, follower.head)

@@ -353,8 +353,15 @@ static void test_a_body_has_a_length_a_type_and_a_limit(void **state)
     http_send(fd, "{}");
     assert_reply(http_receive(fd, false), 415, "application/json");
     http_ask_on(fd,
+                "POST /bytes",
+                "Content-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n",
+                NULL);
+    http_send(fd, "{}");
+    assert_reply(http_receive(fd, false), 415, "Content-Encoding");
+    http_ask_on(fd,
                 "PUT /bytes",
-                "Content-Type: Application/JSON;charset=utf-8\r\nContent-Length: 2\r\n",
+                "Content-Type: Application/JSON;charset=utf-8\r\nContent-Encoding: identity\r\n"
+                "Content-Length: 2\r\n",
                 NULL);
     http_send(fd, "{}"); /* the connection has survived the refusal */
     assert_reply(http_receive(fd, false), 201, "2");

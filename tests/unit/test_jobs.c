@@ -181,7 +181,7 @@ static void await_begin(struct fixture *f)
     assert_int_equal(sem_wait(&f->began), 0);
 }
 
-/* "done 3/10 {"word":"x"} CODE detail" */
+/* "done 10/10 {"word":"x"} CODE detail" */
 static pawl_status describe(void *context, const struct pawl__job *job, pawl_error *reterr)
 {
     struct pawl__buf *text = context;
@@ -233,10 +233,10 @@ static void test_a_job_runs_and_its_result_outlives_the_node(void **state)
     char id[JOB_ID_SIZE];
 
     start(f, "{\"word\":\"x\",\"count\":3}", id);
-    expect_end(f, id, "done 3/10 {\"word\":\"x\"}  ");
+    expect_end(f, id, "done 10/10 {\"word\":\"x\"}  ");
     close_jobs(f);
     open_jobs(f);
-    expect(f, id, "done 3/10 {\"word\":\"x\"}  ");
+    expect(f, id, "done 10/10 {\"word\":\"x\"}  ");
 }
 
 static void test_a_job_that_fails_says_why(void **state)
@@ -312,7 +312,7 @@ static void test_a_job_that_does_not_listen_is_cancelling_until_it_ends(void **s
     expect(f, id, "cancelling 0/10   ");
     assert_ok(pawl__serve_jobs_stop(f->jobs, pawl_view_of(id), &f->error), &f->error);
     sem_post(&f->let_go);
-    expect_end(f, id, "done 0/10 {\"word\":\"hang\"}  ");
+    expect_end(f, id, "done 10/10 {\"word\":\"hang\"}  ");
 }
 
 static void test_the_end_of_the_node_interrupts_jobs(void **state)
@@ -371,7 +371,7 @@ static void test_a_killed_process_leaves_interrupted_jobs(void **state)
     open_jobs(f);
     expect(f, id, "interrupted 0/0  INTERRUPTED the node ended while the job ran");
     start(f, "{\"word\":\"x\"}", id);
-    expect_end(f, id, "done 0/10 {\"word\":\"x\"}  ");
+    expect_end(f, id, "done 10/10 {\"word\":\"x\"}  ");
 }
 
 static void test_two_nodes_do_not_share_jobs(void **state)

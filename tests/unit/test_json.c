@@ -102,7 +102,7 @@ static void test_bad_text_is_refused_with_its_place(void **state)
         const char *text;
         const char *message;
     } rows[] = {
-        { "", "line 1, column 1: the text ends here" },
+        { "", "line 1, column 1: the text is empty" },
         { "   ", "line 1, column 4: the text ends here" },
         { "{\n  \"a\": 1,\n  \"a\": 2}", "line 3, column 3: the same key again" },
         { "{\"x\": {\"a\": 1, \"\\u0061\": 1}}", "line 1, column 16: the same key again" },
@@ -138,7 +138,7 @@ static void test_bad_text_is_refused_with_its_place(void **state)
         { "\"\xFF\"", "line 1, column 2: not UTF-8" },
         { "\"\xC0\xAF\"", "line 1, column 2: not UTF-8" },
         { "[1,\n\"\xED\xA0\x80\"]", "line 2, column 2: not UTF-8" },
-        { "\xEF\xBB\xBF{}", "line 1, column 1: expected a value" }, /* byte order mark */
+        { "\xEF\xBB\xBF{}", "line 1, column 1: a byte order mark is not allowed" },
         { "01", "line 1, column 1: a number starts with 0 only before a point" },
         { "-01", "line 1, column 1: a number starts with 0" },
         { "+1", "line 1, column 1: expected a value" },
@@ -167,7 +167,7 @@ static void test_bad_text_is_refused_with_its_place(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         assert_refused(pawl_view_of(rows[i].text), rows[i].message);
     }
-    assert_refused((pawl_view){ NULL, 0 }, "line 1, column 1: the text ends here");
+    assert_refused((pawl_view){ NULL, 0 }, "line 1, column 1: the text is empty");
     assert_refused((pawl_view){ "\"a\0b\"", 5 }, "line 1, column 3: NUL byte");
     assert_refused((pawl_view){ "\"a\\\0\"", 5 }, "line 1, column 4: NUL byte");
     assert_refused((pawl_view){ "{\"a\0\": 1}", 9 }, "line 1, column 4: NUL byte");

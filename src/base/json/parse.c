@@ -30,8 +30,11 @@ pawl_status pawl__json_fail_at(const struct pawl__json_parser *parser, size_t at
 
 pawl_status pawl__json_fail_here(const struct pawl__json_parser *parser, const char *what)
 {
+    if (parser->at < parser->text.len) {
+        return pawl__json_fail_at(parser, parser->at, what);
+    }
     return pawl__json_fail_at(
-        parser, parser->at, parser->at < parser->text.len ? what : "the text ends here");
+        parser, parser->at, parser->text.len == 0 ? "the text is empty" : "the text ends here");
 }
 
 pawl_status pawl__json_fail_memory(const struct pawl__json_parser *parser)
@@ -49,6 +52,14 @@ static pawl_status parse_string(struct pawl__json_parser *parser, json_t **ret_j
     }
     *ret_json = json_stringn_nocheck(text.len == 0 ? "" : text.data, text.len);
     return *ret_json == NULL ? pawl__json_fail_memory(parser) : PAWL_OK;
+}
+
+static bool begins_with_byte_order_mark(const struct pawl__json_parser *parser)
+{
+    static const char mark[] = { '\xEF', '\xBB', '\xBF' };
+
+    return parser->at == 0 && parser->text.len >= sizeof(mark)
+           && memcmp(parser->text.data, mark, sizeof(mark)) == 0;
 }
 
 static pawl_status parse_word(struct pawl__json_parser *parser, json_t **ret_json)
@@ -69,7 +80,10 @@ static pawl_status parse_word(struct pawl__json_parser *parser, json_t **ret_jso
             return PAWL_OK;
         }
     }
-    return pawl__json_fail_here(parser, "expected a value");
+    return pawl__json_fail_here(parser,
+                                begins_with_byte_order_mark(parser)
+                                    ? "a byte order mark is not allowed"
+                                    : "expected a value");
 }
 
 /* --- arrays and objects --- */

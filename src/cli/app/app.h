@@ -28,13 +28,14 @@ extern const struct pawl__cli_command pawl__cli_cmd_seq_verify;
          "LOCATION",                                              \
          "Where applications are: a directory or postgres://...", \
          .kind = VALUE_FILE)
-#define APP_WHERE                                                                                 \
-    "Applications are where --apps says: in a directory, each in one of its own, or in a "        \
-    "database, postgres://USER@HOST/DB. Without it, they are in apps/ in the directory of "       \
-    "--data; without that, in the PostgreSQL database of DATABASE_URL; and without that, in "     \
-    "apps/ in the data directory of the settings. One process at a time has an application; "     \
-    "while a node ('pawl serve') runs, this command asks the node, through the socket pawl.sock " \
-    "in its data directory."
+#define APP_WHERE                                                                             \
+    "Applications are where --apps says: in a directory, each in one of its own, or in a "    \
+    "database, postgres://USER@HOST/DB. Without it, they are in apps/ in the directory of "   \
+    "--data; without that, in the PostgreSQL database of DATABASE_URL; and without that, in " \
+    "apps/ in the data directory of the settings. One process at a time has an application."
+#define APP_BESIDE_NODE                                                                  \
+    " While a node ('pawl serve') runs, this command asks the node, through the socket " \
+    "pawl.sock in its data directory."
 #define APP_WORKSPACE_FLAG \
     NUMBER_FLAG("workspace", "N", 1, INT64_MAX, "The workspace.", .required = true)
 #define APP_ONE_WORKSPACE_FLAG NUMBER_FLAG("workspace", "N", 1, INT64_MAX, "Of this workspace.")

@@ -144,7 +144,7 @@ const struct pawl__cli_command pawl__cli_cmd_app = {
         "An application has workspaces. A command of a workspace becomes one event, in the log of "
         "its partition (PLog) and in that of the workspace (WLog), and the records that it creates "
         "and updates, in one atomic write. Numbers go up by one, without a gap, and are never "
-        "given out twice.\n\n" APP_WHERE,
+        "given out twice.\n\n" APP_WHERE APP_BESIDE_NODE,
     .flags = FLAGS(APP_FLAG),
     .when_damaged =
         "to see what is damaged, run `pawl seq verify --all`; restore the application from a "

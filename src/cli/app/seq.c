@@ -467,7 +467,7 @@ const struct pawl__cli_command pawl__cli_cmd_seq = {
     .name = "seq",
     .summary = "the sequences behind applications",
     .description = "Numbers are served from memory, written behind the scenes and rebuilt from the "
-                   "log; see 'pawl app'.\n\n" APP_WHERE,
+                   "log; see 'pawl app'.\n\n" APP_WHERE APP_BESIDE_NODE,
     .flags = FLAGS(APP_FLAG),
     .when_damaged = "`pawl seq rebuild` repairs numbers; restore all else from a backup",
     .commands =

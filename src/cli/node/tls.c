@@ -1,6 +1,7 @@
 #include "cli/node/tls.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/core/error.h"
@@ -33,6 +34,23 @@ static pawl_status check_secret(const char *path, pawl_error *reterr)
     return PAWL_OK;
 }
 
+/* GnuTLS says of all of this only that it does not start. */
+static pawl_status check_kind(
+    const char *path, const char *text, const char *mark, const char *what, pawl_error *reterr)
+{
+    if (strstr(text, mark) == NULL) {
+        return pawl__fail(reterr, PAWL_INVALID, "'%s' has no %s in PEM", path, what);
+    }
+    if (strstr(text, "ENCRYPTED") != NULL) {
+        return pawl__fail(
+            reterr,
+            PAWL_INVALID,
+            "the key '%s' is encrypted: store it without a passphrase, with mode 0600",
+            path);
+    }
+    return PAWL_OK;
+}
+
 pawl_status pawl__cli_tls_read(const struct pawl__cli_run *run,
                                char **ret_certificate,
                                char **ret_key,
@@ -42,15 +60,19 @@ pawl_status pawl__cli_tls_read(const struct pawl__cli_run *run,
     const char *key = pawl__config_text(run->config, PAWL__SERVER_TLS_KEY);
 
     if ((certificate[0] == '\0') != (key[0] == '\0')) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "server.tls_certificate and server.tls_key belong together: one of them "
-                          "is not set");
+        return pawl__fail(
+            reterr,
+            PAWL_INVALID,
+            "server.tls_certificate and server.tls_key belong together: %s is not set",
+            key[0] == '\0' ? "server.tls_key" : "server.tls_certificate");
     }
     if (key[0] == '\0') {
         return PAWL_OK;
     }
-    TRY(check_secret(key, reterr));
     TRY(read_pem(certificate, ret_certificate, reterr));
-    return read_pem(key, ret_key, reterr);
+    TRY(check_kind(
+        certificate, *ret_certificate, "-----BEGIN CERTIFICATE-----", "certificate", reterr));
+    TRY(check_secret(key, reterr));
+    TRY(read_pem(key, ret_key, reterr));
+    return check_kind(key, *ret_key, "PRIVATE KEY-----", "private key", reterr);
 }

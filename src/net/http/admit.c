@@ -283,6 +283,20 @@ static bool admit_length(struct pawl__http_request *request, const char *length)
     return true;
 }
 
+static void admit_type(struct pawl__http_request *request)
+{
+    const char *compression = pawl__http_header(request, "Content-Encoding");
+
+    if (!is_json(pawl__http_header(request, "Content-Type"))) {
+        pawl__http_refuse(
+            request, &pawl__http_media_type, "send Content-Type: " HTTP_JSON " and JSON");
+    } else if (compression != NULL && strcasecmp(compression, "identity") != 0) {
+        pawl__http_refuse(request,
+                          &pawl__http_media_type,
+                          "no Content-Encoding is known here: send the JSON as it is");
+    }
+}
+
 static void admit_body(struct pawl__http_request *request)
 {
     const char *length = pawl__http_header(request, "Content-Length");
@@ -300,10 +314,8 @@ static void admit_body(struct pawl__http_request *request)
     if (length == NULL && coding == NULL) {
         pawl__http_refuse(
             request, &pawl__http_length_required, "send Content-Length, or a body in chunks");
-    } else if (admit_length(request, length)
-               && !is_json(pawl__http_header(request, "Content-Type"))) {
-        pawl__http_refuse(
-            request, &pawl__http_media_type, "send Content-Type: " HTTP_JSON " and JSON");
+    } else if (admit_length(request, length)) {
+        admit_type(request);
     }
 }
 

@@ -432,10 +432,11 @@ static pawl_status start_daemon(struct pawl__http *http, int fd, pawl_error *ret
     if (http->daemon != NULL) {
         return PAWL_OK;
     }
-    return is_tls ? pawl__fail(reterr,
-                               PAWL_INVALID,
-                               "the HTTP server does not start: the TLS certificate or its key is "
-                               "not in PEM, or they do not belong together")
+    return is_tls ? pawl__fail(
+               reterr,
+               PAWL_INVALID,
+               "the HTTP server does not start: the TLS certificate and its key do not "
+               "belong together, or one of them is damaged")
                   : pawl__fail(reterr, PAWL_FAILED, "the HTTP server does not start");
 }
 

@@ -79,7 +79,7 @@ const struct pawl__http_problem pawl__http_target_too_long = {
     414, "TARGET_TOO_LONG", "the address is too long", false
 };
 const struct pawl__http_problem pawl__http_media_type = {
-    415, "UNSUPPORTED_MEDIA_TYPE", "the body is not JSON by its Content-Type", false
+    415, "UNSUPPORTED_MEDIA_TYPE", "the body is not JSON by its headers", false
 };
 const struct pawl__http_problem pawl__http_wrong_host = {
     421, "WRONG_HOST", "the Host header names another host", false

@@ -75,6 +75,41 @@ static pawl_status check(void *state, const void *parameters, pawl_error *reterr
     return find(state, ((const struct job_parameters *)parameters)->app, &found, reterr);
 }
 
+/* --- the sequence of a certificate --- */
+
+struct named_sequence {
+    pawl_view name;
+    bool found;
+};
+
+static bool is_named(void *context, const pawl_app_sequence *sequence)
+{
+    struct named_sequence *named = context;
+
+    named->found = pawl__view_is(named->name, sequence->name);
+    return !named->found;
+}
+
+/* An unknown one would end as a certificate about nothing, which finds nothing wrong. */
+static pawl_status check_sequence(void *state, const void *parameters, pawl_error *reterr)
+{
+    const struct job_parameters *given = parameters;
+    struct named_sequence named = { .name = given->sequence, .found = given->sequence.len == 0 };
+    AUTO(release) struct node_app_state found = { .held = NULL };
+
+    TRY(find(state, given->app, &found, reterr));
+    if (!named.found) {
+        TRY(pawl_app_visit_sequences(found.app, is_named, &named, reterr));
+    }
+    return named.found ? PAWL_OK
+                       : pawl__fail_detail(reterr,
+                                           PAWL_INVALID,
+                                           PAWL_DETAIL_UNKNOWN_SEQUENCE,
+                                           "application '%.*s' has no sequence '%.*s'",
+                                           VIEW_ARGS(given->app),
+                                           VIEW_ARGS(given->sequence));
+}
+
 /* --- verifying --- */
 
 static bool progress(void *context, uint64_t done, uint64_t total)
@@ -286,7 +321,7 @@ const struct pawl__job_kind pawl__serve_apps_jobs[APPS_JOB_KINDS] = {
       .about = "Proves that the numbers of a workspace were each used once",
       .parameters = &certificate_record,
       .scope = PAWL__SCOPE_READ,
-      .check = check,
+      .check = check_sequence,
       .run = certify_all },
     { .name = "apps.rebuild",
       .about = "Makes the stored numbers of an application anew from its logs",

@@ -87,6 +87,9 @@ static void end_locked(struct pawl__jobs *jobs,
 
     REQUIRE(allowed && pawl__serve_job_has_ended(run->state));
     run->ended_at_us = pawl__wall_us(jobs->clock);
+    if (run->state == PAWL__JOB_DONE) {
+        run->done = run->total; /* the last step is not always reported */
+    }
     if (run->state == PAWL__JOB_INTERRUPTED) {
         (void)pawl__fail(&run->error, PAWL_CANCELLED, "the node stopped while the job ran");
     }

@@ -23,6 +23,12 @@ static pawl_status read_statuses(pawl_view rest, uint32_t *ret_statuses, pawl_er
         pawl_item_status status = PAWL_ITEM_PENDING;
 
         TRY(pawl_item_status_parse((pawl_view){ rest.data, len }, &status, reterr));
+        if (status == PAWL_ITEM_WAITING) { /* its followers would wait for ever */
+            return pawl__fail(
+                reterr,
+                PAWL_INVALID,
+                "status: no change is to waiting: an item that waits changes to pending");
+        }
         *ret_statuses |= 1U << status;
         len += comma != NULL;
         rest = (pawl_view){ rest.data + len, rest.len - len };
