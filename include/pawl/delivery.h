@@ -53,13 +53,14 @@ typedef struct pawl_delivery_options {
     uint64_t
         pending_bytes_max;     /* of a pipeline: beyond it nothing is read from the source; 4 GiB */
     uint64_t failed_bytes_max; /* the same for events in failed_events; 1 GiB */
+    const char *wal_dir;       /* where write-ahead logs are; NULL: wal/consumer in the directory */
 } pawl_delivery_options;
 
 #define PAWL_DELIVERY_OPTIONS_INIT                                                              \
     {                                                                                           \
         sizeof(pawl_delivery_options), 0, 30000, UINT64_C(1) << 30, UINT64_C(256) << 20, 20000, \
             false, false, 2, UINT64_C(16) << 20, UINT64_C(64) << 20, 30000, 5000, 100, 120000,  \
-            UINT64_C(604800000), UINT64_C(4) << 30, UINT64_C(1) << 30                           \
+            UINT64_C(604800000), UINT64_C(4) << 30, UINT64_C(1) << 30, NULL                     \
     }
 
 /* Opens the directory, and makes it when it is missing. Starts nothing. `options` may be NULL.

@@ -53,8 +53,9 @@ int64_t pawl__config_number(const struct pawl__config *config, enum pawl__settin
 {
     enum pawl__setting_type type = pawl__settings[id].type;
 
-    REQUIRE(type == PAWL__SETTING_INTEGER || type == PAWL__SETTING_DURATION
-            || type == PAWL__SETTING_SIZE || type == PAWL__SETTING_CHOICE);
+    REQUIRE(type == PAWL__SETTING_BOOL || type == PAWL__SETTING_INTEGER
+            || type == PAWL__SETTING_DURATION || type == PAWL__SETTING_SIZE
+            || type == PAWL__SETTING_CHOICE);
     return config->entries[id].number;
 }
 

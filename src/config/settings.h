@@ -51,6 +51,21 @@ enum pawl__setting_type {
     X(STORE_ANSWER_TIMEOUT, "store.answer_timeout", DURATION, "10s", 100 * NS_PER_MS, 3600 * NS_PER_S, NULL, NULL, "How long a PostgreSQL server may be silent before it counts as stalled and the call fails.") \
     X(STORE_FREE_SPACE_MIN, "store.free_space_min", SIZE, "256MiB", 0, INT64_MAX, NULL, NULL, "Free disk space below which an application in a directory refuses commands, before the disk is full.") \
     X(STORE_MEMORY_MAX, "store.memory_max", SIZE, "128MiB", 16 << 20, INT64_C(1) << 44, NULL, NULL, "Memory for the stores of all applications in directories together: what was read, and what waits to be written to files.") \
+    X(CONSUMER_WAL_PATH, "consumer_wal.path", PATH, "", 0, 0, NULL, "CONSUMER_WAL_PATH", "Directory of the write-ahead logs of pipelines, each in one of its own; wal/consumer in the data directory if it is not set.") \
+    X(CONSUMER_WAL_SYNC_WRITES, "consumer_wal.sync_writes", BOOL, "true", 0, 0, NULL, "CONSUMER_WAL_SYNC_WRITES", "Whether an event is on disk before its source hears that we have it; without, a power cut loses events.") \
+    X(CONSUMER_WAL_RETRY_INTERVAL, "consumer_wal.retry_interval", DURATION, "30s", NS_PER_MS, 86400 * NS_PER_S, NULL, "CONSUMER_WAL_RETRY_INTERVAL", "How often a pipeline looks at events that wait for a retry.") \
+    X(CONSUMER_WAL_MAX_RETRIES, "consumer_wal.max_retries", INTEGER, "100", 1, 1000000, NULL, "CONSUMER_WAL_MAX_RETRIES", "Attempts at an event before it goes to failed_events.") \
+    X(CONSUMER_WAL_RETRY_BACKOFF, "consumer_wal.retry_backoff", DURATION, "5s", NS_PER_MS, 86400 * NS_PER_S, NULL, "CONSUMER_WAL_RETRY_BACKOFF", "Pause before the first retry; it doubles up to five minutes.") \
+    X(CONSUMER_WAL_ENTRY_TTL, "consumer_wal.entry_ttl", DURATION, "168h", NS_PER_S, INT64_C(36500) * 86400 * NS_PER_S, NULL, "CONSUMER_WAL_ENTRY_TTL", "How long an event that fails is tried, in time that its pipeline runs.") \
+    X(CONSUMER_WAL_MEMTABLE_SIZE, "consumer_wal.memtable_size", SIZE, "16MiB", 1 << 20, INT64_C(1) << 32, NULL, "CONSUMER_WAL_MEMTABLE_SIZE", "Memory in which a write-ahead log collects entries.") \
+    X(CONSUMER_WAL_VLOG_SIZE, "consumer_wal.vlog_size", SIZE, "64MiB", 1 << 20, INT64_C(1) << 40, NULL, "CONSUMER_WAL_VLOG_SIZE", "Size of the files that hold large payloads.") \
+    X(CONSUMER_WAL_NUM_COMPACTORS, "consumer_wal.num_compactors", INTEGER, "2", 2, 64, NULL, "CONSUMER_WAL_NUM_COMPACTORS", "Threads that compact a write-ahead log.") \
+    X(CONSUMER_WAL_COMPRESSION, "consumer_wal.compression", BOOL, "true", 0, 0, NULL, "CONSUMER_WAL_COMPRESSION", "Whether write-ahead logs are compressed.") \
+    X(CONSUMER_WAL_CLOSE_TIMEOUT, "consumer_wal.close_timeout", DURATION, "30s", NS_PER_MS, 3600 * NS_PER_S, NULL, "CONSUMER_WAL_CLOSE_TIMEOUT", "How long pipelines may take to stop.") \
+    X(CONSUMER_WAL_LEASE_DURATION, "consumer_wal.lease_duration", DURATION, "2m", NS_PER_S, 86400 * NS_PER_S, NULL, "CONSUMER_WAL_LEASE_DURATION", "How long a pipeline holds its write-ahead log and table without a transaction.") \
+    X(CONSUMER_WAL_MAX_PENDING, "consumer_wal.max_pending", SIZE, "4GiB", 1 << 20, INT64_MAX, NULL, NULL, "Events that are in no table yet, of one pipeline; beyond it nothing is read from its source.") \
+    X(CONSUMER_WAL_MAX_FAILED, "consumer_wal.max_failed", SIZE, "1GiB", 1 << 20, INT64_MAX, NULL, NULL, "The same for events in failed_events that nobody has dealt with.") \
+    X(DELIVERY_MEMORY_MAX, "delivery.memory_max", SIZE, "1GiB", 16 << 20, INT64_C(1) << 44, NULL, NULL, "Memory of DuckDB while pipelines run.") \
     X(SERVER_LISTEN, "server.listen", TEXT, "127.0.0.1:8470", 0, 0, NULL, NULL, "Address and port that 'pawl serve' listens on; one that other machines reach needs a token and TLS.") \
     X(SERVER_TLS_CERTIFICATE, "server.tls_certificate", PATH, "", 0, 0, NULL, NULL, "File with the certificate of 'pawl serve' and its chain (PEM); without it the node speaks plain HTTP.") \
     X(SERVER_TLS_KEY, "server.tls_key", PATH, "", 0, 0, NULL, NULL, "File with the key of that certificate (PEM), which nobody else may read.") \

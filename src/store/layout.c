@@ -14,7 +14,7 @@ const struct pawl__place pawl__places[PAWL__PLACES_COUNT] = {
       &pawl__schema_sqlite_tokens },
     { "jobs.sqlite", PAWL__PLACE_SQLITE, PAWL__JOBS_APPLICATION_ID, &pawl__schema_sqlite_jobs },
     { "analytics.duckdb", PAWL__PLACE_DUCKDB, 0, NULL },
-    { "wal/consumer", PAWL__PLACE_ROCKSDB, 0, NULL },
+    { "wal/consumer", PAWL__PLACE_APPS, 0, NULL },
     { "wal/producer", PAWL__PLACE_ROCKSDB, 0, NULL },
     { "apps", PAWL__PLACE_APPS, 0, NULL },
 };

@@ -1,7 +1,7 @@
 /* What a data directory holds:
  *
- *   ledger.sqlite  work.sqlite  tokens.sqlite  jobs.sqlite  analytics.duckdb  wal/consumer/  wal/producer/
- *   apps/<app>/  snapshots/  pawl.sock
+ *   ledger.sqlite  work.sqlite  tokens.sqlite  jobs.sqlite  analytics.duckdb  pipelines/  wal/consumer/<pipeline>/
+ *   wal/producer/  apps/<app>/  snapshots/  pawl.sock
  *
  * One table, for the capabilities that open the stores and for `doctor` that inspects them all. */
 #ifndef PAWL_STORE_LAYOUT_H

@@ -226,11 +226,11 @@ def hold(path):
 def store_in_use():
     folder = place()
     write(f"{folder}/analytics.duckdb", b"")
-    os.makedirs(f"{folder}/wal/consumer", 0o700)
+    os.makedirs(f"{folder}/wal/consumer/orders", 0o700)
     os.makedirs(f"{folder}/apps/shop", 0o700)
     assert findings("--data", folder, code=0)["analytics.duckdb"]["verdict"] == "ok"
     for name, path in (("analytics.duckdb", "analytics.duckdb.lock"),
-                       ("wal/consumer", "wal/consumer/pawl.lock"),
+                       ("wal/consumer", "wal/consumer/orders/pawl.lock"),
                        ("apps", "apps/shop/pawl.lock")):
         holder = hold(f"{folder}/{path}")
         problem(name, "BUSY", f"in use by process {holder.pid}", findings("--data", folder, code=5))

@@ -109,7 +109,7 @@ def refuses_what_cannot_be():
             (["--from", "a.jsonl", "--columns", "{"], 2, "'--columns'"),
             (["--from", "a.jsonl", "--into", "a b"], 2, "name"),
             (["--from", "a.jsonl", "--name", "A"], 2, "a pipeline's name has"),
-            ([], 2, "--from")]:
+            (["--name", "x"], 2, "--from")]:
         error = run("deliver", *data, "--drain", *args, code=code, cwd=directory).stderr
         assert says in error, (args, error)
     # None of them stands in the way of what works.
@@ -138,7 +138,7 @@ def follows_a_file_until_it_is_told_to_end():
 def loses_and_doubles_nothing_when_killed():
     directory, data = place()
     path = f"{directory}/a.jsonl"
-    write(path, range(60000))
+    write(path, range(20000))
     args = [PAWL, "deliver", *data, "--from", path, "--into", "events", "--drain"]
     for points in ["rocksdb.write.after=kill@3", "duckdb.commit.before=kill@2", "duckdb.commit.after=kill@2",
                    "rocksdb.write.before=kill@7", "duckdb.checkpoint.after=kill"]:
@@ -146,9 +146,9 @@ def loses_and_doubles_nothing_when_killed():
                                 capture_output=True, check=False)
         assert killed.returncode == -signal.SIGKILL, (points, killed.returncode, killed.stderr)
     status = deliver(*args[2:])
-    assert status["accepted"] == status["delivered"] == 60000, status
+    assert status["accepted"] == status["delivered"] == 20000, status
     assert status["pending"] == 0, status
-    assert numbers_in(data, "events") == (60000, 60000, 59999)
+    assert numbers_in(data, "events") == (20000, 20000, 19999)
 
 
 def delivers_a_ledger():
@@ -305,6 +305,74 @@ def asks_only_and_within_limits():
     assert run("sql", *data, "-", text="SELECT count(*) FROM events").stdout.strip() == "3"
 
 
+def runs_the_pipelines_of_the_settings():
+    directory, data = place()
+    write(f"{directory}/a.jsonl", range(10))
+    write(f"{directory}/b.jsonl", range(20))
+    with open(f"{directory}/pawl.yaml", "w", encoding="utf-8") as file:
+        file.write(f"""
+pipelines:
+  orders:
+    from: file:{directory}/a.jsonl
+    into: orders
+    filter: (payload->>'n')::INT >= 4
+    columns:
+      - name: n
+        type: BIGINT
+        required: true
+      - name: twice
+        type: BIGINT
+        expression: 2 * (payload->>'n')::BIGINT
+  visits:
+    from: file:{directory}/b.jsonl
+    into: visits
+consumer_wal:
+  path: {directory}/logs
+""")
+    lines = run("deliver", *data, "--json", "--drain", cwd=directory).stdout.splitlines()
+    found = {p["name"]: (p["delivered"], p["filtered"]) for p in map(json.loads, lines)}
+    assert found == {"orders": (6, 4), "visits": (20, 0)}, found
+    assert sorted(os.listdir(f"{directory}/logs")) == ["orders", "visits"]
+    assert sql(data, "SELECT sum(twice)::BIGINT AS s FROM orders") == [{"s": 78}]
+    # A running set of them ends with Ctrl-C.
+    child = subprocess.Popen([PAWL, "deliver", *data, "--json"], env=ENV, cwd=directory, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_until(lambda: is_busy(data), "it has not started")
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=WAIT_S)
+    assert child.returncode == 0 and len(out.splitlines()) == 2, (child.returncode, out, err)
+    _, empty = place()
+    assert "no pipeline to run" in run("deliver", *empty, "--drain", code=3).stderr
+
+
+def refuses_wrong_settings():
+    directory, data = place()
+    write(f"{directory}/a.jsonl", range(3))
+    args = ["deliver", *data, "--from", "a.jsonl", "--drain"]
+    for name, value in [("RETRY_INTERVAL", "soon"), ("MAX_RETRIES", "0"), ("RETRY_BACKOFF", "-1s"), ("ENTRY_TTL", "1ms"),
+                        ("MEMTABLE_SIZE", "1"), ("VLOG_SIZE", "x"), ("NUM_COMPACTORS", "1"), ("COMPRESSION", "maybe"),
+                        ("CLOSE_TIMEOUT", "0s"), ("LEASE_DURATION", "1ms"), ("SYNC_WRITES", "2")]:
+        wrong = subprocess.run([PAWL, *args], env={**ENV, f"CONSUMER_WAL_{name}": value}, cwd=directory, text=True,
+                               timeout=WAIT_S, capture_output=True, check=False)
+        assert wrong.returncode == 2 and f"CONSUMER_WAL_{name}" in wrong.stderr, (name, wrong)
+    seed = {"PATH": f"{directory}/wal", "SYNC_WRITES": "false", "RETRY_INTERVAL": "30s", "MAX_RETRIES": "100",
+            "RETRY_BACKOFF": "5s", "ENTRY_TTL": "168h", "MEMTABLE_SIZE": "16777216", "VLOG_SIZE": "67108864",
+            "NUM_COMPACTORS": "2", "COMPRESSION": "false", "CLOSE_TIMEOUT": "30s", "LEASE_DURATION": "2m"}
+    told = subprocess.run([PAWL, *args, "--json"], env={**ENV, **{f"CONSUMER_WAL_{k}": v for k, v in seed.items()}},
+                          cwd=directory, text=True, timeout=WAIT_S, capture_output=True, check=False)
+    assert told.returncode == 0 and json.loads(told.stdout)["delivered"] == 3, told
+    assert "a power cut may lose events" in told.stderr, told.stderr
+    assert os.listdir(f"{directory}/wal") == ["events"]
+    with open(f"{directory}/pawl.yaml", "w", encoding="utf-8") as file:
+        file.write("pipelines:\n  orders:\n    frm: file:x\n")
+    wrong = run("deliver", *data, "--drain", code=2, cwd=directory).stderr
+    assert "pawl.yaml:3" in wrong and "frm" in wrong, wrong
+    with open(f"{directory}/pawl.yaml", "w", encoding="utf-8") as file:
+        file.write("pipelines:\n  orders:\n    from: http://x\n")
+    wrong = run("deliver", *data, "--drain", code=2, cwd=directory).stderr
+    assert "pawl.yaml:2: pipelines.orders: from: allowed are" in wrong, wrong
+
+
 it("delivers a file once, however often it is run", delivers_a_file_once)
 it("reads standard input to its end, and passes over what it delivered", reads_standard_input_to_its_end)
 it("tells lines that are no events, and a last one without its end", tells_bad_lines)
@@ -318,4 +386,6 @@ it("shows and changes pipelines and their logs", shows_and_changes_pipelines)
 it("keeps what is pending, and recovers it", keeps_what_is_pending)
 it("maps and filters, and shows it first", maps_filters_and_shows_it_first)
 it("asks only, and within limits", asks_only_and_within_limits)
+it("runs the pipelines of the settings", runs_the_pipelines_of_the_settings)
+it("refuses wrong settings, and takes those of the original", refuses_wrong_settings)
 done()

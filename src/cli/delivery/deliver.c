@@ -1,13 +1,16 @@
 /* pawl deliver: one pipeline, made from flags and run here. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/core/buf.h"
 #include "base/core/error.h"
+#include "base/core/grow.h"
 #include "base/core/macros.h"
 #include "cli/commands.h"
 #include "cli/delivery/delivery.h"
 #include "cli/frame/interrupt.h"
 
-enum { FOLLOW_MS = 60000 };
+enum { FOLLOW_MS = 60000, FOLLOW_ALL_MS = 1000 };
 
 struct work {
     struct pawl__cli_progress progress;
@@ -64,6 +67,100 @@ static pawl_status run_pipeline(const struct pawl__cli_run *run,
     return pawl__cli_delivery_print(run, delivery, name, reterr);
 }
 
+/* --- all of them --- */
+
+struct names {
+    char **items;
+    size_t count;
+    size_t room;
+};
+
+static void names_done(struct names *names)
+{
+    for (size_t i = 0; i < names->count; i++) {
+        free(names->items[i]);
+    }
+    free(names->items);
+}
+
+/* A paused one is left out, and one that reads standard input. */
+static bool note_name(void *context, const pawl_pipeline_status *status)
+{
+    struct names *names = context;
+    char **items = pawl__grow(names->items, names->count, &names->room, sizeof(*items));
+
+    if (items == NULL) {
+        return false;
+    }
+    names->items = items;
+    if (status->state != PAWL_PIPELINE_PAUSED && !pawl__view_is(status->from, "-")) {
+        items[names->count] = pawl__view_dup(status->name);
+        names->count += items[names->count] != NULL;
+    }
+    return true;
+}
+
+/* One that fails does not keep the others from being drained; the first error is the command's. */
+static pawl_status drain_all(pawl_delivery *delivery,
+                             const struct names *names,
+                             struct work *work,
+                             pawl_error *reterr)
+{
+    pawl_status first = PAWL_OK;
+
+    for (size_t i = 0; i < names->count && first != PAWL_CANCELLED; i++) {
+        pawl_error error = PAWL_ERROR_INIT;
+        pawl_status status = pawl_pipeline_start(delivery, names->items[i], &error);
+        if (status == PAWL_OK) {
+            status = pawl_pipeline_drain(delivery, names->items[i], 0, show, work, &error);
+        }
+        if (status != PAWL_OK && first == PAWL_OK) {
+            *reterr = error;
+            first = pawl__fail_context(reterr, status, "pipeline '%s'", names->items[i]);
+        }
+    }
+    return first;
+}
+
+/* Each waits out its own troubles until Ctrl-C. */
+static pawl_status follow_all(pawl_delivery *delivery,
+                              const struct names *names,
+                              struct work *work,
+                              pawl_error *reterr)
+{
+    TRY(pawl_delivery_start(delivery, reterr));
+    for (size_t i = 0; !pawl__cli_interrupted(); i = (i + 1) % names->count) {
+        (void)!pawl_pipeline_drain(delivery, names->items[i], FOLLOW_ALL_MS, show, work, NULL);
+    }
+    return PAWL_OK;
+}
+
+static pawl_status run_all(const struct pawl__cli_run *run,
+                           pawl_delivery *delivery,
+                           struct work *work,
+                           pawl_error *reterr)
+{
+    AUTO(names_done) struct names names = { .count = 0 };
+
+    TRY(pawl__cli_delivery_add_configured(run, delivery, reterr));
+    TRY(pawl_pipeline_list(delivery, note_name, &names, reterr));
+    if (names.count == 0) {
+        return pawl__fail_advised(
+            reterr,
+            PAWL_NOT_FOUND,
+            "no pipeline to run; give --from, or declare pipelines in pawl.yaml or "
+            "with `pawl pipeline add`");
+    }
+    pawl_status status = pawl__cli_args_has(run->args, "drain")
+                             ? drain_all(delivery, &names, work, reterr)
+                             : follow_all(delivery, &names, work, reterr);
+    pawl__cli_progress_done(&work->progress);
+    for (size_t i = 0; status == PAWL_OK && i < names.count; i++) {
+        status = pawl__cli_delivery_print(run, delivery, names.items[i], reterr);
+    }
+    return status;
+}
+
 static pawl_status deliver_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     const char *name = pawl__cli_args_value(run->args, "name");
@@ -71,12 +168,19 @@ static pawl_status deliver_run(struct pawl__cli_run *run, pawl_error *reterr)
     pawl_delivery *delivery = NULL;
 
     name = name == NULL ? pawl__cli_args_value(run->args, "into") : name;
+    bool runs_one = pawl__cli_args_has(run->args, "from");
+    if (!runs_one
+        && (pawl__cli_args_has(run->args, "dry-run") || pawl__cli_args_has(run->args, "name"))) {
+        return pawl__fail(reterr, PAWL_INVALID, "'--from' is missing");
+    }
     if (pawl__cli_args_has(run->args, "dry-run")) {
         return pawl__cli_delivery_preview(run, name, reterr);
     }
     TRY(pawl__cli_delivery_open(run, &delivery, reterr));
-    return pawl__cli_delivery_close(
-        delivery, run_pipeline(run, delivery, name, &work, reterr), reterr);
+    pawl_status status = runs_one ? run_pipeline(run, delivery, name, &work, reterr)
+                                  : run_all(run, delivery, &work, reterr);
+    pawl__cli_progress_done(&work.progress);
+    return pawl__cli_delivery_close(delivery, status, reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_deliver = {
@@ -97,8 +201,12 @@ const struct pawl__cli_command pawl__cli_cmd_deliver = {
         "changed before the last line that was delivered is refused until --generation names "
         "something new. A last line without a line feed waits, and with --drain it is exit code "
         "2.\n\n"
+        "Without --from it runs every pipeline that is declared in pawl.yaml, under 'pipelines', "
+        "or "
+        "was declared before, unless it is paused.\n\n"
         "One process at a time has the pipelines of a data directory; another one is exit code 5.",
-    .flags = FLAGS(PIPELINE_FLAGS,
+    .flags = FLAGS(PIPELINE_FROM_FLAG(.required = false),
+                   PIPELINE_FLAGS,
                    FLAG("name",
                         "PIPELINE",
                         "What to call the pipeline; the table's name if it is "

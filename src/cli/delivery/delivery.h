@@ -7,14 +7,16 @@
 #include "cli/frame/command.h"
 #include "cli/frame/run.h"
 
-/* What a pipeline is made of, but for its name. */
+#define PIPELINE_FROM_FLAG(...)                                                             \
+    FLAG("from",                                                                            \
+         "SOURCE",                                                                          \
+         "What to read: nats://HOST:4222, ledger:LOCATION, a file of JSON lines, or - for " \
+         "standard input.",                                                                 \
+         __VA_ARGS__)
+
+/* What a pipeline is made of, but for its name and source. */
 #define PIPELINE_FLAGS                                                                             \
-    FLAG("from",                                                                                   \
-         "SOURCE",                                                                                 \
-         "What to read: nats://HOST:4222, ledger:LOCATION, a file of JSON lines, or - for "        \
-         "standard input.",                                                                        \
-         .required = true),                                                                        \
-        FLAG("into", "TABLE", "The table to write to.", .fallback = "events"),                     \
+    FLAG("into", "TABLE", "The table to write to.", .fallback = "events"),                         \
         FLAG("source", "NAME", "Begins the ids of events that bring none; needed with --from -."), \
         FLAG(                                                                                      \
             "generation",                                                                          \
@@ -67,6 +69,11 @@ PAWL_MUST_USE pawl_status pawl__cli_delivery_add(const struct pawl__cli_run *run
                                                  pawl_delivery *delivery,
                                                  const char *name,
                                                  pawl_error *reterr);
+
+/* Declares the pipelines of pawl.yaml. */
+PAWL_MUST_USE pawl_status pawl__cli_delivery_add_configured(const struct pawl__cli_run *run,
+                                                            pawl_delivery *delivery,
+                                                            pawl_error *reterr);
 
 /* One pipeline as JSON, or in lines for people. */
 PAWL_MUST_USE pawl_status pawl__cli_delivery_print(const struct pawl__cli_run *run,

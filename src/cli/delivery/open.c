@@ -3,6 +3,8 @@
 #include "base/core/buf.h"
 #include "base/core/error.h"
 #include "base/core/macros.h"
+#include "base/log/log.h"
+#include "base/os/clock.h"
 #include "base/os/display.h"
 #include "cli/delivery/delivery.h"
 #include "cli/frame/input.h"
@@ -11,14 +13,49 @@
 
 enum { SAMPLE_MAX = 10 };
 
+static uint64_t number_of(const struct pawl__cli_run *run, enum pawl__setting_id id)
+{
+    return (uint64_t)pawl__config_number(run->config, id);
+}
+
+static uint32_t ms_of(const struct pawl__cli_run *run, enum pawl__setting_id id)
+{
+    return (uint32_t)(pawl__config_number(run->config, id) / NS_PER_MS);
+}
+
+static void apply_settings(const struct pawl__cli_run *run, pawl_delivery_options *options)
+{
+    const char *wal_dir = pawl__config_text(run->config, PAWL__CONSUMER_WAL_PATH);
+
+    options->busy_ms_max = pawl__cli_busy_ms(run);
+    options->free_space_min = number_of(run, PAWL__STORE_FREE_SPACE_MIN);
+    options->memory_max = number_of(run, PAWL__DELIVERY_MEMORY_MAX);
+    options->wal_dir = wal_dir[0] == '\0' ? NULL : wal_dir;
+    options->unsafe_no_sync = number_of(run, PAWL__CONSUMER_WAL_SYNC_WRITES) == 0;
+    options->retry_interval_ms = ms_of(run, PAWL__CONSUMER_WAL_RETRY_INTERVAL);
+    options->retries_max = (uint32_t)number_of(run, PAWL__CONSUMER_WAL_MAX_RETRIES);
+    options->retry_backoff_ms = ms_of(run, PAWL__CONSUMER_WAL_RETRY_BACKOFF);
+    options->entry_ttl_ms = number_of(run, PAWL__CONSUMER_WAL_ENTRY_TTL) / (uint64_t)NS_PER_MS;
+    options->memtable_bytes = number_of(run, PAWL__CONSUMER_WAL_MEMTABLE_SIZE);
+    options->blob_file_bytes = number_of(run, PAWL__CONSUMER_WAL_VLOG_SIZE);
+    options->compactors = (uint32_t)number_of(run, PAWL__CONSUMER_WAL_NUM_COMPACTORS);
+    options->no_compression = number_of(run, PAWL__CONSUMER_WAL_COMPRESSION) == 0;
+    options->close_ms_max = ms_of(run, PAWL__CONSUMER_WAL_CLOSE_TIMEOUT);
+    options->lease_ms = ms_of(run, PAWL__CONSUMER_WAL_LEASE_DURATION);
+    options->pending_bytes_max = number_of(run, PAWL__CONSUMER_WAL_MAX_PENDING);
+    options->failed_bytes_max = number_of(run, PAWL__CONSUMER_WAL_MAX_FAILED);
+}
+
 pawl_status pawl__cli_delivery_open(const struct pawl__cli_run *run,
                                     pawl_delivery **ret_delivery,
                                     pawl_error *reterr)
 {
     pawl_delivery_options options = PAWL_DELIVERY_OPTIONS_INIT;
 
-    options.busy_ms_max = pawl__cli_busy_ms(run);
-    options.free_space_min = (uint64_t)pawl__config_number(run->config, PAWL__STORE_FREE_SPACE_MIN);
+    apply_settings(run, &options);
+    if (options.unsafe_no_sync) {
+        LOG_WARNING("a power cut may lose events", LOG_TEXT("setting", "consumer_wal.sync_writes"));
+    }
     return pawl_delivery_open(
         pawl__config_text(run->config, PAWL__DATA), &options, ret_delivery, reterr);
 }

@@ -133,7 +133,7 @@ static const struct pawl__cli_command add_command = {
         "Stores the declaration and makes the table; nothing is read yet. Declared again, columns, "
         "server, file and generation may change. Kind of source, source, id field, stream and "
         "table stay what they were once something was delivered: exit code 4.",
-    .flags = FLAGS(PIPELINE_FLAGS),
+    .flags = FLAGS(PIPELINE_FROM_FLAG(.required = true), PIPELINE_FLAGS),
     .operands = OPERANDS(PIPELINE_OPERAND),
     .examples = EXAMPLES(
         TESTED("pawl pipeline add --data ./data --from nats://localhost:4222 --stream ORDERS "

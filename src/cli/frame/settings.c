@@ -162,6 +162,7 @@ pawl_status pawl__cli_settings_load(const struct pawl__cli_args *args,
         .environment = (const char *const *)environ,
         .flags = flags,
         .flags_count = count,
+        .sections = pawl__cli_sections,
         .problem = sink.problem,
         .problem_context = sink.context,
     };

@@ -18,6 +18,9 @@ PAWL_MUST_USE pawl_status pawl__cli_setting_flags_init(struct pawl__cli_setting_
                                                        pawl_error *reterr);
 void pawl__cli_setting_flags_done(struct pawl__cli_setting_flags *flags);
 
+/* The lists and maps of pawl.yaml that commands read, each declared beside its command. */
+extern const struct pawl__section_field pawl__cli_sections[];
+
 /* Loads the configuration: the file, the environment and the settings among `args`. `problem` as in
  * config/config.h; NULL: none. */
 struct pawl__cli_problem_sink {

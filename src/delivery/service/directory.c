@@ -43,7 +43,11 @@ static pawl_status lock_patiently(struct pawl_delivery *delivery, pawl_error *re
 pawl_status pawl__delivery_directory_open(struct pawl_delivery *delivery, pawl_error *reterr)
 {
     TRY(join(delivery->dir, "pipelines", &delivery->pipelines_dir, reterr));
-    TRY(join(delivery->dir, "wal/consumer", &delivery->wal_dir, reterr));
+    const char *given = delivery->options.wal_dir;
+    delivery->options.wal_dir = NULL; /* it is the caller's */
+    delivery->wal_dir =
+        given == NULL ? pawl__fs_join(delivery->dir, "wal/consumer") : strdup(given);
+    TRY(pawl__fs_check_path(delivery->wal_dir, reterr));
     TRY(pawl__fs_make_dir(delivery->pipelines_dir, reterr));
     return lock_patiently(delivery, reterr);
 }
