@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/core/format.h"
 #include "app/core/internal.h"
 #include "base/core/error.h"
 #include "base/log/log.h"

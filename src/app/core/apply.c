@@ -1,4 +1,5 @@
 /* What an event does to a store, and doing it again at the start. */
+#include "app/core/apply.h"
 #include "app/core/internal.h"
 #include "base/core/error.h"
 

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "app/core/apply.h"
 #include "app/core/ids.h"
 #include "app/core/item.h"
 #include "base/core/error.h"

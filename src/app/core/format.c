@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/core/apply.h"
+#include "app/core/format.h"
 #include "app/core/internal.h"
 #include "base/core/error.h"
 #include "base/os/failpoint.h"

@@ -102,63 +102,6 @@ bool pawl__app_anchor_writer_stop(struct pawl_app *app, int64_t deadline_ns);
 /* A partition has written up to this offset. */
 void pawl__app_anchor_writer_note(struct app_partition *partition, uint64_t offset);
 
-/* Format 1 had bare numbers and no keys of numbers. RocksDB's families and the schema of PostgreSQL make a program
- * that knows only 1 refuse 2. */
-enum { APP_FORMAT_BARE = 1, APP_FORMAT = 2 };
-
-/* UNSUPPORTED: a newer format. *ret_rebuilding: a rebuild has begun and not ended. It must be repeated before
- * anything else is written: half of what is stored of the sequences is deleted. */
-PAWL_MUST_USE pawl_status pawl__app_format_read(struct app_store *store,
-                                                uint32_t app,
-                                                int *ret_format,
-                                                bool *ret_rebuilding,
-                                                pawl_error *reterr);
-
-/* Adds the format to a batch. */
-PAWL_MUST_USE pawl_status pawl__app_format_add(struct app_batch *batch,
-                                               uint32_t app,
-                                               int format,
-                                               pawl_error *reterr);
-
-/* Upgrades a store of an older format: rewrites the stored numbers, and makes the keys of all numbers that the
- * log has. Does nothing when the format is the current one. May be interrupted at any point. CORRUPT: an event
- * cannot be read. */
-PAWL_MUST_USE pawl_status pawl__app_format_upgrade(struct pawl_app *app, pawl_error *reterr);
-
-/* Deletes what is stored of the sequences and the keys of numbers, so that all of it is made from the logs
- * again: the keys before this returns, the rest by actualization. CORRUPT, and nothing is changed, when the
- * logs are not whole. The partitions are known and have not started. */
-PAWL_MUST_USE pawl_status pawl__app_format_rebuild(struct pawl_app *app, pawl_error *reterr);
-
-/* How each thing that an event does is written; by trust level, and when it is applied again. */
-struct app_modes {
-    enum app_mode events;
-    enum app_mode records;
-    enum app_mode numbers; /* of the application's own sequences, one key each */
-};
-
-/* Whether the level has keys of numbers. */
-bool pawl__app_is_numbered(pawl_app_trust trust);
-
-/* Adds the keys of an event's numbers, of those that have one. */
-PAWL_MUST_USE pawl_status pawl__app_apply_numbers(struct app_batch *batch,
-                                                  uint32_t app,
-                                                  const pawl_app_event *event,
-                                                  enum app_mode mode,
-                                                  pawl_error *reterr);
-
-/* Adds what an event does to everything but the PLog: WLog, records, key, keys of numbers. `bytes` is the
- * event. */
-PAWL_MUST_USE pawl_status pawl__app_apply(struct app_batch *batch,
-                                          uint32_t app,
-                                          const pawl_app_event *event,
-                                          pawl_view bytes,
-                                          const struct app_modes *modes,
-                                          pawl_error *reterr);
-
-/* Applies the last event of a log again, whatever the trust level: what is there is overwritten. */
-PAWL_MUST_USE pawl_status pawl__app_reapply(const struct app_seq *seq, pawl_error *reterr);
-
 /* A partition from its definition on: applies the last event again, starts the threads. `done` also
  * after a failure; false: a thread did not come back, and whatever it uses must stay. */
 PAWL_MUST_USE pawl_status pawl__app_partition_init(struct app_partition *partition,

@@ -12,6 +12,7 @@
  * What can be refused without numbers (keys, updates, singletons) is refused before a command gets any. */
 #include <stdlib.h>
 
+#include "app/core/apply.h"
 #include "app/core/item.h"
 #include "base/core/argument.h"
 #include "base/core/error.h"

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "app/core/format.h"
 #include "app/verify/verify.h"
 #include "base/core/error.h"
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/core/format.h"
 #include "base/core/argument.h"
 #include "base/core/error.h"
 #include "base/core/macros.h"
