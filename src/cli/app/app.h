@@ -112,7 +112,18 @@ PAWL_MUST_USE pawl_status pawl__cli_seq_verify_parts(const struct pawl__cli_run 
                                                      void *context,
                                                      pawl_app_report *ret_report,
                                                      pawl_error *reterr);
-/* `pawl seq verify --all` (seq_verify.c). */
-PAWL_MUST_USE pawl_status pawl__cli_seq_verify_all(struct pawl__cli_run *run, pawl_error *reterr);
+/* Shows the numbers of a workspace; `prove`: and fails with CORRUPT when something is wrong (seq_numbers.c). */
+PAWL_MUST_USE pawl_status pawl__cli_seq_numbers(struct pawl__cli_run *run,
+                                                bool prove,
+                                                pawl_error *reterr);
+
+#define SEQ_SEQUENCE_FLAG \
+    FLAG("sequence",      \
+         "NAME",          \
+         "Only this one: wlog_offset, c_record, ow_record or one of the application's own.")
+
+#define SEQ_NUMBER_COLUMNS                                                                     \
+    "sequence, initial (the first number), last (the last one that was used), used (how many " \
+    "were), whole and findings; --json names them."
 
 #endif

@@ -92,11 +92,6 @@ static pawl_view text_of(const json_t *object, const char *key)
     return (pawl_view){ json_string_value(value), json_string_length(value) };
 }
 
-static uint64_t natural_of(const json_t *object, const char *key)
-{
-    return (uint64_t)json_integer_value(json_object_get(object, key));
-}
-
 static pawl_status add_remote_record(void *context, json_t *item, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf data = BUF_INIT(SIZE_MAX / 2);
@@ -106,7 +101,7 @@ static pawl_status add_remote_record(void *context, json_t *item, pawl_error *re
     const pawl_app_record record = {
         .size = sizeof(record),
         .record_class = class_of(word == NULL ? "" : word),
-        .id = natural_of(item, "id"),
+        .id = pawl__cli_remote_number(item, "id"),
         .table = text_of(item, "table"),
         .data = pawl__buf_view(&data),
     };
@@ -125,9 +120,9 @@ static pawl_status add_remote_event(void *context, json_t *item, pawl_error *ret
     return add_event_row(rows,
                          &(const pawl_app_event){
                              .size = sizeof(pawl_app_event),
-                             .plog_offset = natural_of(item, "plog_offset"),
-                             .workspace = natural_of(item, "workspace"),
-                             .wlog_offset = natural_of(item, "wlog_offset"),
+                             .plog_offset = pawl__cli_remote_number(item, "plog_offset"),
+                             .workspace = pawl__cli_remote_number(item, "workspace"),
+                             .wlog_offset = pawl__cli_remote_number(item, "wlog_offset"),
                              .record_count = json_array_size(json_object_get(item, "records")),
                              .key = text_of(item, "key"),
                          },

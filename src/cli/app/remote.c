@@ -383,7 +383,7 @@ static void cancel_job(struct pawl__cli_remote *remote, const char *job)
     (void)!pawl__cli_remote_ask(remote, &ask, &ignored, NULL); /* it may have ended */
 }
 
-static uint64_t natural(const json_t *object, const char *key)
+uint64_t pawl__cli_remote_number(const json_t *object, const char *key)
 {
     return (uint64_t)json_integer_value(json_object_get(object, key));
 }
@@ -427,8 +427,8 @@ static pawl_status await_job(struct pawl__cli_remote *remote,
         if (job_has_ended(job)) {
             return conclude(job, ret_result, reterr);
         }
-        bool wanted =
-            pawl__cli_progress_step(&progress, natural(job, "done"), natural(job, "total"));
+        bool wanted = pawl__cli_progress_step(
+            &progress, pawl__cli_remote_number(job, "done"), pawl__cli_remote_number(job, "total"));
         if (!wanted && deadline_ns == INT64_MAX) {
             cancel_job(remote, target);
             deadline_ns = from_now(remote->run, CANCEL_MS_MAX);

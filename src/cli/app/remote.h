@@ -71,6 +71,9 @@ PAWL_MUST_USE pawl_status pawl__cli_remote_job(struct pawl__cli_remote *remote,
                                                json_t **ret_result,
                                                pawl_error *reterr);
 
+/* The number that an answer, or an item of one, has there; 0: none. */
+uint64_t pawl__cli_remote_number(const json_t *object, const char *key);
+
 /* The error that an answer, or an item of one, describes: {"code": ..., "detail": ...}. */
 pawl_status pawl__cli_remote_error(const json_t *problem, pawl_error *reterr);
 

@@ -1,4 +1,4 @@
-/* pawl seq verify --all and pawl seq rebuild: an application compared with itself, and its numbers made anew. */
+/* pawl seq verify: an application compared with itself. The numbers of one workspace: seq_numbers.c */
 #include <inttypes.h>
 #include <string.h>
 
@@ -145,7 +145,7 @@ static pawl_status add_whole(struct pawl__table *table,
     return PAWL_OK;
 }
 
-pawl_status pawl__cli_seq_verify_all(struct pawl__cli_run *run, pawl_error *reterr)
+static pawl_status verify_all(struct pawl__cli_run *run, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = {
         { "part", true },
@@ -174,40 +174,52 @@ pawl_status pawl__cli_seq_verify_all(struct pawl__cli_run *run, pawl_error *rete
     return verdict != PAWL_OK ? pawl__fail_with(reterr, verdict, &wrong) : PAWL_OK;
 }
 
-/* --- anew --- */
+/* --- the command --- */
 
-static pawl_status rebuild_remote(struct pawl__cli_remote *remote, pawl_error *reterr)
+/* An event of a newer version is neither good nor bad: nobody here can tell. */
+static pawl_status verify_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    json_auto_t *result = NULL;
+    bool all = pawl__cli_args_has(run->args, "all");
+    bool one = pawl__cli_args_has(run->args, "workspace");
 
-    return pawl__cli_remote_job(remote, "apps.rebuild", json_object(), &result, reterr);
+    if (all == one || (all && pawl__cli_args_has(run->args, "sequence"))) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          all == one ? "give '--workspace N' or '--all'"
+                                     : "'--sequence' is for one workspace");
+    }
+    pawl_status status = all ? verify_all(run, reterr) : pawl__cli_seq_numbers(run, true, reterr);
+    return status == PAWL_UNSUPPORTED
+               ? pawl__fail_context(reterr, PAWL_UNAVAILABLE, "could not check")
+               : status;
 }
 
-static pawl_status rebuild_run(struct pawl__cli_run *run, pawl_error *reterr)
-{
-    AUTO(pawl__cli_app_done) struct pawl__cli_app app = { .local = NULL };
-    pawl_app_options options = pawl__cli_app_options(run);
-
-    options.rebuild = true;
-    TRY(pawl__cli_app_open_with(run, &options, &app, reterr));
-    TRY(app.remote == NULL ? PAWL_OK : rebuild_remote(app.remote, reterr));
-    TRY(pawl__cli_app_await_numbers(&app, reterr));
-    return pawl__cli_seq_print_status(run, &app, reterr);
-}
-
-const struct pawl__cli_command pawl__cli_cmd_seq_rebuild = {
-    .name = "rebuild",
-    .summary = "make the stored numbers anew from the log",
+const struct pawl__cli_command pawl__cli_cmd_seq_verify = {
+    .name = "verify",
+    .summary = "prove that numbers have no gap and none was used twice",
     .description =
-        "Forgets what is stored of the sequences and makes it anew from the logs, with the keys "
-        "of used numbers at trust levels 0 and 1: for rows that 'pawl seq verify --all' has found "
-        "to be wrong, or a command that was refused because of them. It first checks the logs "
-        "themselves; when events are missing in them, or their anchor says that they were cut, it "
-        "is refused with exit code 6 and nothing is changed: numbers made from such a log would "
-        "be given out again. If it is interrupted, run it again; opening the application to write "
-        "does so, too. It prints the rows of 'pawl seq status'.",
+        "With --workspace it reads the log of the workspace's partition, all of it, and shows for "
+        "each sequence whether every number from the first to the last was used exactly once. "
+        "What is missing, what was used again and at which offset, and what is stored beyond the "
+        "log or "
+        "behind it, is listed. A row has " SEQ_NUMBER_COLUMNS " Then WLog, records and keys of the "
+        "workspace are compared with that log: what is missing, overwritten or in no event is a "
+        "row with the name of the part (wlog, records, keys, number_keys, offsets, plog, anchor, "
+        "descriptor).\n\n"
+        "With --all it compares the logs of all partitions, the WLogs, records, numbers, keys and "
+        "offsets of all workspaces, and the anchor, with each other: each is read once (the logs "
+        "and records more often when over 200,000 records were updated), and the memory does not "
+        "grow with them. A row has part, entries (how many were read), whole and finding; a part "
+        "that is not whole has a row for each finding.\n\n"
+        "The exit code is 6 when something is wrong, and 5 when it could not be checked: another "
+        "process has the application, or a newer version wrote the log.",
+    .flags = FLAGS(APP_ONE_WORKSPACE_FLAG,
+                   SEQ_SEQUENCE_FLAG,
+                   { .name = "all", .help = "All workspaces, and all that is stored of them." }),
     .operands = OPERANDS(APP_OPERAND),
-    .examples = EXAMPLES(APP_EXAMPLE_AFTER("pawl seq rebuild --data ./data orders",
-                                           "the numbers as the log has them")),
-    .run = rebuild_run,
+    .examples = EXAMPLES(APP_EXAMPLE_AFTER("pawl seq verify --data ./data orders --workspace 7",
+                                           "a certificate for a workspace"),
+                         APP_EXAMPLE_AFTER("pawl seq verify --data ./data orders --all",
+                                           "everything against everything")),
+    .run = verify_run,
 };
