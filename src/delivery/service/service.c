@@ -188,7 +188,7 @@ static void leave(struct call *call) NO_LOCK_ANALYSIS
 }
 
 /* One change at a time, from here to the end of the scope. */
-#define MANAGE(delivery_) AUTO(leave) struct call call_ = enter(delivery_)
+#define MANAGE(delivery_) AUTO(leave) struct call call_ __attribute__((unused)) = enter(delivery_)
 
 /* --- open and close --- */
 
@@ -703,13 +703,14 @@ static pawl_status wait_some(const struct drain *drain, pawl_error *reterr)
         MIN(drain->deadline_ns, pawl__monotonic_ns(delivery->clock) + (int64_t)WATCH_NS);
     bool in_time = true;
 
-    pawl__lock(&delivery->lock);
+    pawl__lock(&drain->runner->delivery->lock);
     pawl_status status = judge_locked(drain, reterr);
     while (status == PAWL_TIMEOUT && in_time) {
-        in_time = pawl__cond_wait_until(&delivery->changed, &delivery->lock, until_ns);
+        in_time = pawl__cond_wait_until(
+            &drain->runner->delivery->changed, &drain->runner->delivery->lock, until_ns);
         status = judge_locked(drain, reterr);
     }
-    pawl__unlock(&delivery->lock);
+    pawl__unlock(&drain->runner->delivery->lock);
     return status;
 }
 
