@@ -15,7 +15,7 @@
  * of acceptance per subject, for as long as that takes: hours without a broker are fine.
  *
  *   Identity    An event is {source}:{event_id}:{sequence}. It is the message's Nats-Msg-Id, and the headers
- *               Pawl-Source, Pawl-Event-Id and Pawl-Sequence carry its parts. The same event again is a duplicate
+ *               Pawl-Source, Pawl-Event-Id and Pawl-Sequence carry its parts, Pawl-Outbox where it came from. The same event again is a duplicate
  *               and is not stored a second time; the same id with another payload is a CONFLICT.
  *   Once        A message without an answer is looked up in the stream before it is sent again. So each event is in
  *               the stream once, also after the server's duplicate window, as long as nobody else writes to its
@@ -37,7 +37,7 @@ extern "C" {
 
 #define PAWL_PUBLISHER_BATCH_MAX 10000      /* events of one call */
 #define PAWL_PUBLISHER_PAYLOAD_MAX 67108864 /* bytes of a payload, whatever the options say */
-#define PAWL_PUBLISHER_HEADERS_MAX 61       /* of one event */
+#define PAWL_PUBLISHER_HEADERS_MAX 60       /* of one event */
 #define PAWL_PUBLISHER_ID_BYTES_MAX 200     /* of an event id, and of a source */
 #define PAWL_PUBLISHER_PARTITIONS_MAX 1048576
 
@@ -201,7 +201,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_publisher_list_failed(pawl_publisher *pu
                                                               void *context,
                                                               pawl_error *reterr);
 
-/* Tries all of them again. ret_count (NULL: nobody asks) says how many. */
+/* Tries all of them again, as if they were published now: under new numbers. ret_count (NULL: nobody asks) says how many. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_publisher_retry_failed(pawl_publisher *publisher,
                                                                uint64_t *ret_count,
                                                                pawl_error *reterr);

@@ -11,6 +11,8 @@ extern const struct pawl__cli_command pawl__cli_cmd_completion;
 extern const struct pawl__cli_command pawl__cli_cmd_config;
 extern const struct pawl__cli_command pawl__cli_cmd_deliver;
 extern const struct pawl__cli_command pawl__cli_cmd_failed;
+extern const struct pawl__cli_command pawl__cli_cmd_publish;
+extern const struct pawl__cli_command pawl__cli_cmd_outbox;
 extern const struct pawl__cli_command pawl__cli_cmd_doctor;
 extern const struct pawl__cli_command pawl__cli_cmd_examples;
 extern const struct pawl__cli_command pawl__cli_cmd_help;

@@ -82,7 +82,21 @@ enum pawl__setting_type {
     X(WORK_LEASE, "work.lease", DURATION, "5m", 5 * NS_PER_S, INT64_C(7) * 86400 * NS_PER_S, NULL, NULL, "How long a claimed item stays with its holder without a heartbeat.") \
     X(WORK_HEARTBEAT, "work.heartbeat", DURATION, "1m", 100 * NS_PER_MS, INT64_C(7) * 86400 * NS_PER_S, NULL, NULL, "How often 'pawl work run' extends its leases; unless it is set, three times in a lease at the least.") \
     X(WORK_STALE, "work.stale", DURATION, "2m", NS_PER_S, INT64_C(7) * 86400 * NS_PER_S, NULL, NULL, "A lease without a heartbeat for longer is counted as stale.") \
-    X(WORK_SWEEP, "work.sweep", DURATION, "1m", 100 * NS_PER_MS, INT64_C(7) * 86400 * NS_PER_S, NULL, NULL, "How often 'pawl work run' and 'pawl serve' take back leases that ran out; unless it is set, twice in a lease at the least.")
+    X(WORK_SWEEP, "work.sweep", DURATION, "1m", 100 * NS_PER_MS, INT64_C(7) * 86400 * NS_PER_S, NULL, NULL, "How often 'pawl work run' and 'pawl serve' take back leases that ran out; unless it is set, twice in a lease at the least.") \
+    X(PRODUCER_WAL_PATH, "producer_wal.path", PATH, "", 0, 0, NULL, "PRODUCER_WAL_PATH", "Directory of the outbox of 'pawl publish'; wal/producer in the data directory if it is not set.") \
+    X(PRODUCER_WAL_SYNC_WRITES, "producer_wal.sync_writes", BOOL, "true", 0, 0, NULL, "PRODUCER_WAL_SYNC_WRITES", "Whether an event is on disk before it counts as accepted; without, a power cut loses some.") \
+    X(PRODUCER_WAL_RETRY_INTERVAL, "producer_wal.retry_interval", DURATION, "30s", 100 * NS_PER_MS, 3600 * NS_PER_S, NULL, "PRODUCER_WAL_RETRY_INTERVAL", "How often the outbox compares the stream with what it acknowledged.") \
+    X(PRODUCER_WAL_MAX_RETRIES, "producer_wal.max_retries", INTEGER, "100", 1, 1000000, NULL, "PRODUCER_WAL_MAX_RETRIES", "How often an event is tried that the server refuses for no known reason, before it counts as failed.") \
+    X(PRODUCER_WAL_RETRY_BACKOFF, "producer_wal.retry_backoff", DURATION, "5s", NS_PER_MS, 3600 * NS_PER_S, NULL, "PRODUCER_WAL_RETRY_BACKOFF", "First wait after the broker failed; it doubles up to 60 times that.") \
+    X(PRODUCER_WAL_MEMTABLE_SIZE, "producer_wal.memtable_size", SIZE, "16MiB", 64 << 10, INT64_C(1) << 32, NULL, "PRODUCER_WAL_MEMTABLE_SIZE", "Memory of the outbox for what is not yet in its files.") \
+    X(PRODUCER_WAL_VLOG_SIZE, "producer_wal.vlog_size", SIZE, "64MiB", 1 << 20, INT64_C(1) << 40, NULL, "PRODUCER_WAL_VLOG_SIZE", "Size of one blob file of the outbox.") \
+    X(PRODUCER_WAL_NUM_COMPACTORS, "producer_wal.num_compactors", INTEGER, "2", 2, 64, NULL, "PRODUCER_WAL_NUM_COMPACTORS", "Background jobs of the outbox.") \
+    X(PRODUCER_WAL_COMPRESSION, "producer_wal.compression", BOOL, "true", 0, 0, NULL, "PRODUCER_WAL_COMPRESSION", "Whether the files of the outbox are compressed.") \
+    X(PRODUCER_WAL_CLOSE_TIMEOUT, "producer_wal.close_timeout", DURATION, "30s", NS_PER_MS, 3600 * NS_PER_S, NULL, "PRODUCER_WAL_CLOSE_TIMEOUT", "How long closing the outbox may take.") \
+    X(PRODUCER_WAL_KEEP, "producer_wal.keep", DURATION, "3m", NS_PER_MS, INT64_C(7) * 86400 * NS_PER_S, NULL, "PRODUCER_WAL_KEEP", "How long an acknowledged event stays in the outbox; longer than the sync_interval of the server.") \
+    X(PRODUCER_WAL_MAX_BYTES, "producer_wal.max_bytes", SIZE, "4GiB", 1 << 20, INT64_MAX, NULL, "PRODUCER_WAL_MAX_BYTES", "Largest outbox; beyond it nothing is accepted until the broker has taken some.") \
+    X(PRODUCER_WAL_DEDUPE_HORIZON, "producer_wal.dedupe_horizon", DURATION, "720h", 0, INT64_C(3650) * 86400 * NS_PER_S, NULL, "PRODUCER_WAL_DEDUPE_HORIZON", "How long the outbox remembers ids, in running time.") \
+    X(PRODUCER_WAL_DEDUPE_MAX_BYTES, "producer_wal.dedupe_max_bytes", SIZE, "1GiB", 1 << 20, INT64_MAX, NULL, "PRODUCER_WAL_DEDUPE_MAX_BYTES", "Most bytes of ids that the outbox remembers.")
 /* clang-format on */
 
 enum pawl__setting_id {

@@ -64,6 +64,7 @@ static pawl_status get(struct outbox_broker *broker,
                        uint64_t sequence,
                        struct pawl__buf *id,
                        uint64_t *ret_sequence,
+                       struct outbox_origin *ret_origin,
                        pawl_error *reterr)
 {
     struct outbox_broker_model *model = as_model(broker);
@@ -77,6 +78,7 @@ static pawl_status get(struct outbox_broker *broker,
             pawl__buf_clear(id);
             pawl__buf_add_text(id, message->id);
             *ret_sequence = message->sequence;
+            *ret_origin = message->origin;
             return PAWL_OK;
         }
     }
@@ -106,12 +108,16 @@ static uint64_t known(struct outbox_broker_model *model, const char *id)
     return 0;
 }
 
-static void store(struct outbox_broker_model *model, const char *subject, const char *id)
+static void store(struct outbox_broker_model *model,
+                  const char *subject,
+                  const char *id,
+                  struct outbox_origin origin)
 {
     struct outbox_broker_message *message = &model->messages[model->count++];
 
     message->sequence = ++model->stream.last_sequence;
     message->stored_s = now_s(model);
+    message->origin = origin;
     snprintf(message->subject, sizeof(message->subject), "%s", subject);
     snprintf(message->id, sizeof(message->id), "%s", id);
 }
@@ -146,7 +152,7 @@ static struct outbox_answer answer_to(struct outbox_broker_model *model,
                   (int)message->last_sequence,
                   (int)last_of(model, subject));
     } else {
-        store(model, subject, id);
+        store(model, subject, id, message->origin);
         answer.sequence = model->stream.last_sequence;
         trace_add(model->trace, "%s to %s -> %d", id, subject, (int)answer.sequence);
     }
@@ -229,7 +235,15 @@ void outbox_broker_restart(struct outbox_broker_model *model, uint64_t last)
 
 void outbox_broker_publish(struct outbox_broker_model *model, const char *subject, const char *id)
 {
-    store(model, subject, id);
+    outbox_broker_publish_as(model, subject, id, (struct outbox_origin){ 0, 0 });
+}
+
+void outbox_broker_publish_as(struct outbox_broker_model *model,
+                              const char *subject,
+                              const char *id,
+                              struct outbox_origin origin)
+{
+    store(model, subject, id, origin);
 }
 
 const char *outbox_broker_messages(struct outbox_broker_model *model)

@@ -13,6 +13,7 @@ struct outbox_broker_message {
     char subject[64];
     char id[64];
     int64_t stored_s;
+    struct outbox_origin origin;
 };
 
 struct outbox_broker_model {
@@ -39,6 +40,12 @@ void outbox_broker_restart(struct outbox_broker_model *model, uint64_t last);
 
 /* Somebody else's message. */
 void outbox_broker_publish(struct outbox_broker_model *model, const char *subject, const char *id);
+
+/* What an outbox sent before: that of memory is 1. */
+void outbox_broker_publish_as(struct outbox_broker_model *model,
+                              const char *subject,
+                              const char *id,
+                              struct outbox_origin origin);
 
 /* "a:s:e1:7 a:s:e2:7": subject and id of all messages. */
 const char *outbox_broker_messages(struct outbox_broker_model *model);

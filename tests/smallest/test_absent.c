@@ -3,6 +3,7 @@
 
 #include <pawl/app.h>
 #include <pawl/ledger.h>
+#include <pawl/publisher.h>
 #include <pawl/work.h>
 
 #include <stdio.h>
@@ -40,6 +41,20 @@ static void test_a_work_store_on_postgresql_is_unsupported(void **state)
     (void)state;
     assert_absent(pawl_work_open(url, NULL, &work, &error), &error, "this build has no PostgreSQL");
     assert_null(work);
+}
+
+static void test_an_outbox_is_unsupported(void **state)
+{
+    pawl_publisher_options options = PAWL_PUBLISHER_OPTIONS_INIT;
+    pawl_publisher *publisher = NULL;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    (void)state;
+    options.servers = "nats://127.0.0.1:1";
+    assert_absent(pawl_publisher_open("/nonexistent/outbox", &options, &publisher, &error),
+                  &error,
+                  "this build has no RocksDB");
+    assert_null(publisher);
 }
 
 static bool see_name(void *context, const char *name)
@@ -119,6 +134,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_ledger_on_postgresql_is_unsupported),
         cmocka_unit_test(test_a_work_store_on_postgresql_is_unsupported),
+        cmocka_unit_test(test_an_outbox_is_unsupported),
         cmocka_unit_test(test_an_application_on_postgresql_or_in_a_directory_is_unsupported),
         cmocka_unit_test(test_nats_is_unsupported),
         cmocka_unit_test(test_parquet_is_unsupported_both_ways_and_leaves_no_file),

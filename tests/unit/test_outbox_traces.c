@@ -173,14 +173,37 @@ static void test_a_process_that_died_finds_its_messages_in_the_stream(void **sta
 
     append(
         f, 3, "a"); /* 1 and 2 were published, and the acknowledgements were lost with the power */
-    outbox_broker_publish(&f->broker, "a", "s:e1:7");
-    outbox_broker_publish(&f->broker, "a", "s:e2:7");
+    outbox_broker_publish_as(&f->broker, "a", "s:e1:7", (struct outbox_origin){ 1, 1 });
+    outbox_broker_publish_as(&f->broker, "a", "s:e2:7", (struct outbox_origin){ 1, 2 });
     trace_at(&f->trace, 600);
     restart(f);
     run(f);
     assert_trace(&f->trace, "[600] s:e3:7 to a -> 3\n");
     assert_int_equal(outbox_stats(&f->outbox).kept, 3);
     assert_string_equal(outbox_broker_messages(&f->broker), "a:s:e1:7 a:s:e2:7 a:s:e3:7");
+}
+
+/* The outbox was lost and made anew, or is an older copy, and the input has changed: a later event in the stream says
+ * nothing about what is before it now. */
+static void test_messages_of_another_outbox_prove_nothing(void **state)
+{
+    static const struct outbox_origin others[] = { { 2, 3 }, { 1, 2 }, { 0, 0 } };
+    struct fixture *f = *state;
+
+    append(f, 3, "a");
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        outbox_broker_init(&f->broker, &f->trace);
+        outbox_broker_publish_as(&f->broker, "a", "s:e3:7", others[i]);
+        trace_at(&f->trace, 600 * (int64_t)(i + 1)); /* after the duplicate window */
+        pawl__delivery_outbox_loop_free(f->loop);
+        outbox_fixture_close(&f->outbox);
+        outbox_fixture_open(&f->outbox, true);
+        append(f, 3, "a");
+        open_loop(f);
+        run(f);
+        assert_string_equal(outbox_broker_messages(&f->broker),
+                            "a:s:e3:7 a:s:e1:7 a:s:e2:7 a:s:e3:7");
+    }
 }
 
 static void test_a_lost_tail_is_published_again_in_order(void **state)
@@ -336,6 +359,30 @@ static void test_a_message_that_nobody_takes_goes_out_of_the_way(void **state)
     assert_string_equal(failed.reason, "too large");
 }
 
+/* A later message of the subject is in the stream: that must not be taken for a sign that this one is, too. */
+static void test_a_message_that_is_retried_comes_after_what_is_in_the_stream(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t count = 0;
+
+    append(f, 9, "b");
+    f->broker.refuse_bytes = strlen("{\"n\":10}");
+    append(f, 10, "a");
+    run(f);
+    f->broker.refuse_bytes = 0;
+    outbox_broker_publish(&f->broker, "a", "other:1:0");
+    assert_int_equal(outbox_stats(&f->outbox).failed, 1);
+    append(f, 11, "a");
+    run_at(f, 1);
+    assert_ok(f->outbox.store->ops->retry(f->outbox.store, &count, &f->outbox.error),
+              &f->outbox.error);
+    assert_int_equal(count, 1);
+    restart(f); /* and nothing is known of the subject */
+    run_at(f, 600);
+    assert_int_equal(outbox_stats(&f->outbox).pending, 0);
+    assert_non_null(strstr(outbox_broker_messages(&f->broker), "a:s:e11:7 a:s:e10:7"));
+}
+
 static void test_others_may_write_to_the_subject(void **state)
 {
     struct fixture *f = *state;
@@ -471,6 +518,7 @@ int main(void)
         outbox_test(test_a_subject_without_a_stream_holds_up_no_other),
         outbox_test(test_a_message_without_an_answer_is_looked_for_before_it_is_sent_again),
         outbox_test(test_a_process_that_died_finds_its_messages_in_the_stream),
+        outbox_test(test_messages_of_another_outbox_prove_nothing),
         outbox_test(test_a_lost_tail_is_published_again_in_order),
         outbox_test(test_a_loss_that_nobody_noticed_keeps_the_order),
         outbox_test(test_a_reused_sequence_is_known_by_its_id),
@@ -480,6 +528,7 @@ int main(void)
         outbox_test(test_another_process_of_the_server_begins_the_wait_again),
         outbox_test(test_a_producer_that_restarts_does_not_begin_the_wait_again),
         outbox_test(test_a_message_that_nobody_takes_goes_out_of_the_way),
+        outbox_test(test_a_message_that_is_retried_comes_after_what_is_in_the_stream),
         outbox_test(test_others_may_write_to_the_subject),
         outbox_test(test_the_lost_part_of_many_is_found_by_halving),
         outbox_test(test_ids_are_forgotten_beyond_the_horizon_and_beyond_their_number),

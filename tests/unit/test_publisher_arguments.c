@@ -161,7 +161,7 @@ static void test_each_part_of_an_event_is_checked(void **state)
     assert_event(event.payload = ((pawl_view){ NULL, 3 }), "event->payload");
     assert_event(event.payload.len = 1000001, "payload: has 1000001 bytes, the limit is 1000000");
     assert_event(event.header_count = 1, "event->headers: is NULL");
-    assert_event((event.headers = &header, event.header_count = 62), "headers: there are 62");
+    assert_event((event.headers = &header, event.header_count = 61), "headers: there are 61");
     assert_event((event.headers = &header, event.header_count = 1),
                  "header 'Nats-Msg-Id': names of 'Nats-' and 'Pawl-' are reserved");
     header.name = pawl_view_of("a b");

@@ -29,8 +29,15 @@ struct outbox_last {
     uint64_t number; /* of our entry; 0: another's */
 };
 
+/* Which outbox a message came from, and its number there. Two outboxes may have the same events. */
+struct outbox_origin {
+    uint64_t outbox; /* 0: none that we know of */
+    uint64_t number;
+};
+
 struct outbox_outgoing {
     uint64_t token; /* comes back with the answer */
+    struct outbox_origin origin;
     const char *subject;
     pawl_view id; /* the whole transaction id */
     pawl_view source;
@@ -71,13 +78,15 @@ struct outbox_broker_ops {
                           const char *stream,
                           struct outbox_stream *ret_stream,
                           pawl_error *reterr);
-    /* The id of the message at a sequence, or with sequence 0 of the subject's last. NOT_FOUND: none. */
+    /* The id of the message at a sequence, or with sequence 0 of the subject's last, and where it came from.
+     * NOT_FOUND: no such message. */
     pawl_status (*get)(struct outbox_broker *broker,
                        const char *stream,
                        const char *subject,
                        uint64_t sequence,
                        struct pawl__buf *id,
                        uint64_t *ret_sequence,
+                       struct outbox_origin *ret_origin,
                        pawl_error *reterr);
     /* INVALID: this message can never be sent. Any other failure: nothing was sent. */
     pawl_status (*send)(struct outbox_broker *broker,

@@ -5,7 +5,8 @@
  * when the server lost its tail and nobody has noticed yet: it then refuses, and the stream is checked.
  *
  * Once. A message whose answer did not come may be stored. Before it is sent again the stream is asked for the last
- * message of the subject: one of ours with this number or a higher one means that it is there. That holds after the
+ * message of the subject: one that this outbox sent, with this number or a higher one, means that it is there. (Another
+ * outbox may have sent the same event, and not what was before it in ours.) That holds after the
  * server's duplicate window too. On a subject that others write to it does not; there the window has to do, and
  * beyond it the consumer's own index of ids.
  *

@@ -17,10 +17,14 @@ int64_t pawl__delivery_outbox_loop_now(const struct outbox_loop *loop)
     return pawl__monotonic_ns(loop->clock);
 }
 
-static pawl_status take_memory(struct outbox_loop *loop, pawl_error *reterr)
+static pawl_status prepare(struct outbox_loop *loop, pawl_error *reterr)
 {
+    struct outbox_stats stats;
+
     loop->slots = calloc(OUTBOX_SUBJECTS_MAX, sizeof(*loop->slots));
     TRY(pawl__check_memory(loop->slots, "the outbox", reterr));
+    TRY(loop->store->ops->stats(loop->store, &stats, reterr));
+    loop->outbox = stats.outbox;
     return pawl__map_new(OUTBOX_SUBJECTS_MAX, &loop->by_subject, reterr);
 }
 
@@ -42,7 +46,7 @@ pawl_status pawl__delivery_outbox_loop_new(struct outbox_store *store,
     loop->text.max = TEXT_BYTES_MAX;
     loop->rescan = true;
     loop->progress.error = (pawl_error)PAWL_ERROR_INIT;
-    TRY(take_memory(loop, reterr));
+    TRY(prepare(loop, reterr));
     *ret_loop = STEAL(loop);
     return PAWL_OK;
 }
@@ -181,15 +185,20 @@ static pawl_status scan(struct outbox_loop *loop, pawl_error *reterr)
 
 /* --- asking --- */
 
-/* The number of our entry with the id in loop->text; 0: none has it. */
-static pawl_status find_number(struct outbox_loop *loop, uint64_t *ret_number, pawl_error *reterr)
+/* The number of our entry, if this outbox sent the message whose id is in loop->text; else 0. An older copy of the
+ * outbox, put back, may have given the number to another event since: the id must be that number's. */
+static pawl_status find_number(struct outbox_loop *loop,
+                               const struct outbox_origin *origin,
+                               uint64_t *ret_number,
+                               pawl_error *reterr)
 {
     struct delivery_hash key;
     struct outbox_hit hit;
 
     TRY(pawl__delivery_given_key(pawl__buf_view(&loop->text), &key, reterr));
     TRY(loop->store->ops->lookup(loop->store, &key, 1, &hit, reterr));
-    *ret_number = hit.found ? hit.number : 0;
+    bool is_ours = origin->outbox == loop->outbox && hit.found && hit.number == origin->number;
+    *ret_number = is_ours ? hit.number : 0;
     return PAWL_OK;
 }
 
@@ -197,6 +206,7 @@ static pawl_status find_number(struct outbox_loop *loop, uint64_t *ret_number, p
 static pawl_status ask_broker(struct outbox_loop *loop,
                               struct outbox_slot *slot,
                               struct outbox_last *ret_last,
+                              struct outbox_origin *ret_origin,
                               pawl_error *broker_error)
 {
     struct outbox_broker *broker = loop->broker;
@@ -205,8 +215,14 @@ static pawl_status ask_broker(struct outbox_loop *loop,
     TRY(broker->ops->find_stream(broker, slot->subject, slot->stream, broker_error));
     TRY(broker->ops->stream(broker, slot->stream, &stream, broker_error));
     slot->created_ns = stream.created_ns;
-    pawl_status status = broker->ops->get(
-        broker, slot->stream, slot->subject, 0, &loop->text, &ret_last->sequence, broker_error);
+    pawl_status status = broker->ops->get(broker,
+                                          slot->stream,
+                                          slot->subject,
+                                          0,
+                                          &loop->text,
+                                          &ret_last->sequence,
+                                          ret_origin,
+                                          broker_error);
     ret_last->found = status == PAWL_OK;
     return status == PAWL_NOT_FOUND ? PAWL_OK : status;
 }
@@ -270,13 +286,14 @@ static pawl_status ask(struct outbox_loop *loop,
                        pawl_error *reterr)
 {
     struct outbox_last last = { .found = false };
+    struct outbox_origin origin = { 0, 0 };
     pawl_error error = PAWL_ERROR_INIT;
 
-    if (ask_broker(loop, slot, &last, &error) != PAWL_OK) {
+    if (ask_broker(loop, slot, &last, &origin, &error) != PAWL_OK) {
         return wait_slot(loop, slot, &error, reterr);
     }
     if (last.found) {
-        TRY(find_number(loop, &last.number, reterr));
+        TRY(find_number(loop, &origin, &last.number, reterr));
     }
     uint64_t stored = pawl__delivery_outbox_asked(&slot->state, &last, head);
     return stored == 0 ? PAWL_OK : keep_up_to(loop, slot, stored, last.sequence, reterr);
@@ -324,6 +341,7 @@ static pawl_status send_entry(struct outbox_loop *loop,
     pawl__delivery_outbox_add_id(entry, &id);
     TRY(pawl__buf_check(&id, "a transaction id", reterr));
     const struct outbox_outgoing message = { .token = (uint64_t)(slot - loop->slots),
+                                             .origin = { loop->outbox, entry->number },
                                              .subject = slot->subject,
                                              .id = pawl__buf_view(&id),
                                              .source = entry->source,

@@ -34,6 +34,7 @@ static pawl_status look_at(struct compared *in,
 {
     struct outbox_loop *loop = in->loop;
     struct delivery_hash key = { { 0 } };
+    struct outbox_origin origin;
     uint64_t sequence = 0;
     bool found = false;
 
@@ -44,8 +45,14 @@ static pawl_status look_at(struct compared *in,
                           "entry %llu of the outbox is kept, but not there",
                           (unsigned long long)kept->number);
     }
-    pawl_status status = loop->broker->ops->get(
-        loop->broker, in->name, NULL, kept->sequence, &loop->text, &sequence, broker_error);
+    pawl_status status = loop->broker->ops->get(loop->broker,
+                                                in->name,
+                                                NULL,
+                                                kept->sequence,
+                                                &loop->text,
+                                                &sequence,
+                                                &origin,
+                                                broker_error);
     *ret_status = status == PAWL_NOT_FOUND ? PAWL_OK : status;
     if (*ret_status != PAWL_OK) {
         return PAWL_OK;

@@ -21,6 +21,7 @@ struct outbox_loop {
     struct outbox_loop_options options;
     struct pawl__prng random;
     struct outbox_progress progress;
+    uint64_t outbox; /* its name in messages */
 
     struct outbox_link link; /* number 0: none */
     bool compared;           /* the streams, on this link */

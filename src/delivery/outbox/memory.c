@@ -363,12 +363,16 @@ static pawl_status next_failed(struct outbox_store *store,
 static pawl_status retry(struct outbox_store *store, uint64_t *ret_count, pawl_error *reterr)
 {
     struct outbox_memory *memory = as_memory(store);
+    size_t before = memory->count;
 
-    (void)reterr;
     *ret_count = 0;
-    for (size_t i = 0; i < memory->count; i++) {
+    for (size_t i = 0; i < before; i++) {
         if (memory->entries[i].state == OUTBOX_FAILED) {
-            memory->entries[i].state = OUTBOX_PENDING;
+            struct outbox_entry entry = memory->entries[i].read.entry;
+            entry.number = memory->count + 1;
+            TRY(add_one(memory, &entry, memory->running_ns, reterr));
+            memory->entries[i].state = OUTBOX_FORGOTTEN;
+            memory->entries[i].has_id = false;
             (*ret_count)++;
         }
     }
@@ -432,7 +436,9 @@ static pawl_status stats(struct outbox_store *store,
                          pawl_error *reterr)
 {
     struct outbox_memory *memory = as_memory(store);
-    struct outbox_stats sum = { .last = memory->count, .running_ns = memory->running_ns };
+    struct outbox_stats sum = { .outbox = 1,
+                                .last = memory->count,
+                                .running_ns = memory->running_ns };
 
     (void)reterr;
     for (size_t i = 0; i < memory->count; i++) {

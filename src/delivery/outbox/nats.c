@@ -12,7 +12,7 @@
 #include "net/nats/stream.h"
 
 enum {
-    OWN_HEADERS = 3,
+    OWN_HEADERS = 4,
     WRONG_LAST_SEQUENCE = 10071, /* JetStream's code */
 };
 
@@ -139,12 +139,24 @@ static pawl_status stream_info(struct outbox_broker *base,
     return PAWL_OK;
 }
 
+/* "0123456789abcdef-17"; anybody may have written it. */
+static struct outbox_origin parse_origin(const char *text)
+{
+    struct outbox_origin origin = { 0, 0 };
+    char end = '\0';
+
+    return sscanf(text, "%16" SCNx64 "-%20" SCNu64 "%c", &origin.outbox, &origin.number, &end) == 2
+               ? origin
+               : (struct outbox_origin){ 0, 0 };
+}
+
 static pawl_status get(struct outbox_broker *base,
                        const char *stream,
                        const char *subject,
                        uint64_t sequence,
                        struct pawl__buf *id,
                        uint64_t *ret_sequence,
+                       struct outbox_origin *ret_origin,
                        pawl_error *reterr)
 {
     struct pawl__nats *nats = as_nats(base)->nats;
@@ -155,6 +167,7 @@ static pawl_status get(struct outbox_broker *base,
     pawl__buf_clear(id);
     pawl__buf_add(id, pawl__buf_view(&stored.id));
     *ret_sequence = stored.sequence;
+    *ret_origin = parse_origin(stored.outbox);
     pawl__nats_stored_done(&stored);
     return pawl__buf_check(id, "the message's id", reterr);
 }
@@ -167,7 +180,13 @@ static pawl_status send_message(struct outbox_broker *base,
 {
     struct pawl__nats_header headers[DELIVERY_HEADERS_MAX];
     char sequence[24];
+    char origin[PAWL__NATS_OUTBOX_SIZE];
 
+    snprintf(origin,
+             sizeof(origin),
+             "%016" PRIx64 "-%" PRIu64,
+             message->origin.outbox,
+             message->origin.number);
     REQUIRE(message->header_count + OWN_HEADERS <= DELIVERY_HEADERS_MAX);
     snprintf(sequence, sizeof(sequence), "%" PRIu64, message->sequence);
     headers[0] =
@@ -176,6 +195,8 @@ static pawl_status send_message(struct outbox_broker *base,
         (struct pawl__nats_header){ pawl_view_of(DELIVERY_HEADER_EVENT_ID), message->event_id };
     headers[2] = (struct pawl__nats_header){ pawl_view_of(DELIVERY_HEADER_SEQUENCE),
                                              pawl_view_of(sequence) };
+    headers[3] =
+        (struct pawl__nats_header){ pawl_view_of(PAWL__NATS_HEADER_OUTBOX), pawl_view_of(origin) };
     for (size_t i = 0; i < message->header_count; i++) {
         headers[OWN_HEADERS + i] =
             (struct pawl__nats_header){ message->headers[i].name, message->headers[i].value };

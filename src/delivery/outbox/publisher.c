@@ -470,8 +470,10 @@ pawl_status pawl_publisher_retry_failed(pawl_publisher *publisher,
     if (publisher->options.read_only) {
         return pawl__fail(reterr, PAWL_DENIED, "the outbox was opened to be read");
     }
-    TRY(publisher->store->ops->retry(publisher->store, &count, reterr));
-    TRY(publisher->store->ops->sync(publisher->store, reterr));
+    pawl__lock(&publisher->append_lock);
+    pawl_status status = publisher->store->ops->retry(publisher->store, &count, reterr);
+    pawl__unlock(&publisher->append_lock);
+    TRY(status);
     if (ret_count != NULL) {
         *ret_count = count;
     }

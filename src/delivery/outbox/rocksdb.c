@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/core/error.h"
+#include "base/core/random.h"
 #include "base/os/failpoint.h"
 #include "delivery/outbox/rocksdb_internal.h"
 #include "delivery/rocksdb/row.h"
@@ -95,6 +96,22 @@ static pawl_status sync_moves(struct outbox_store *store, pawl_error *reterr)
 
 /* --- appending --- */
 
+struct outbox_appended pawl__delivery_outbox_appended(struct outbox_rocksdb *outbox)
+{
+    pawl__lock(&outbox->lock);
+    struct outbox_appended appended = outbox->appended;
+    pawl__unlock(&outbox->lock);
+    return appended;
+}
+
+void pawl__delivery_outbox_set_appended(struct outbox_rocksdb *outbox,
+                                        const struct outbox_appended *appended)
+{
+    pawl__lock(&outbox->lock);
+    outbox->appended = *appended;
+    pawl__unlock(&outbox->lock);
+}
+
 static pawl_status put_ids(struct pawl__rocks_batch *batch,
                            const struct outbox_entry *entry,
                            struct pawl__buf *value,
@@ -168,6 +185,14 @@ static pawl_status put_entries(struct pawl__rocks_batch *batch,
     return put_numbers(batch, OUTBOX_META, &key, &numbers, reterr);
 }
 
+pawl_status pawl__delivery_outbox_put_new(struct pawl__rocks_batch *batch,
+                                          const struct outbox_entry *entry,
+                                          struct outbox_appended *appended,
+                                          pawl_error *reterr)
+{
+    return put_entries(batch, entry, 1, appended, reterr);
+}
+
 static pawl_status append(struct outbox_store *store,
                           const struct outbox_entry *entries,
                           size_t count,
@@ -177,17 +202,13 @@ static pawl_status append(struct outbox_store *store,
     struct outbox_rocksdb *outbox = pawl__delivery_outbox_as_rocksdb(store);
     AUTO(pawl__rocks_batch_free_p) struct pawl__rocks_batch *batch = NULL;
 
-    pawl__lock(&outbox->lock);
-    struct outbox_appended next = outbox->appended;
-    pawl__unlock(&outbox->lock);
+    struct outbox_appended next = pawl__delivery_outbox_appended(outbox);
     next.running_ns = MAX(next.running_ns, (uint64_t)running_ns);
     TRY(pawl__rocks_batch_new(outbox->db, &batch, reterr));
     TRY(put_entries(batch, entries, count, &next, reterr));
     FAILPOINT("delivery.outbox.append.before", reterr);
     TRY(pawl__rocks_write(outbox->db, batch, reterr));
-    pawl__lock(&outbox->lock);
-    outbox->appended = next;
-    pawl__unlock(&outbox->lock);
+    pawl__delivery_outbox_set_appended(outbox, &next);
     FAILPOINT("delivery.outbox.append.after", reterr);
     return PAWL_OK;
 }
@@ -242,7 +263,8 @@ static pawl_status stats(struct outbox_store *store,
     pawl__lock(&outbox->lock);
     const struct outbox_appended *in = &outbox->appended;
     const struct outbox_moved *out = &outbox->moved;
-    *ret_stats = (struct outbox_stats){ .last = in->last,
+    *ret_stats = (struct outbox_stats){ .outbox = outbox->id,
+                                        .last = in->last,
                                         .running_ns = (int64_t)in->running_ns,
                                         .pending = in->entries - out->pending,
                                         .pending_bytes = in->bytes - out->pending_bytes,
@@ -322,6 +344,18 @@ static pawl_status refuse_rows(struct outbox_rocksdb *outbox, pawl_error *reterr
                        : PAWL_OK;
 }
 
+/* Copies of a directory have the same name; an outbox that was made anew has another. */
+static pawl_status put_id(struct pawl__rocks_batch *batch, pawl_error *reterr)
+{
+    struct outbox_key key = pawl__delivery_outbox_text_key("outbox");
+    struct outbox_numbers id = { .count = 1 };
+
+    while (id.at[0] == 0) {
+        TRY(pawl__random_bytes(pawl__random_real(), &id.at[0], sizeof(id.at[0]), reterr));
+    }
+    return put_numbers(batch, OUTBOX_META, &key, &id, reterr);
+}
+
 static pawl_status check_format(struct outbox_rocksdb *outbox, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf value = BUF_INIT(OUTBOX_SMALL_BYTES_MAX);
@@ -338,6 +372,7 @@ static pawl_status check_format(struct outbox_rocksdb *outbox, pawl_error *reter
     pawl__delivery_row_format_encode(OUTBOX_MAGIC, OUTBOX_FORMAT, &value);
     TRY(pawl__buf_check(&value, "the row 'format'", reterr));
     pawl__rocks_put(batch, OUTBOX_META, pawl_view_of("format"), pawl__buf_view(&value));
+    TRY(put_id(batch, reterr));
     return pawl__rocks_write(outbox->db, batch, reterr);
 }
 
@@ -345,11 +380,17 @@ static pawl_status load(struct outbox_rocksdb *outbox, pawl_error *reterr)
 {
     struct outbox_numbers appended = { .count = 5 };
     struct outbox_numbers moved = { .count = 7 };
+    struct outbox_numbers id = { .count = 1 };
 
     TRY(check_format(outbox, reterr));
+    TRY(load_numbers(outbox, "outbox", &id, reterr));
     TRY(load_numbers(outbox, "appended", &appended, reterr));
     TRY(load_numbers(outbox, "moved", &moved, reterr));
     TRY(appended.at[0] == 0 ? refuse_rows(outbox, reterr) : PAWL_OK);
+    if (id.at[0] == 0) {
+        return pawl__fail(reterr, PAWL_CORRUPT, "the outbox has no row that names it");
+    }
+    outbox->id = id.at[0];
     outbox->appended = appended_of_numbers(&appended);
     outbox->moved = moved_of_numbers(&moved);
     return PAWL_OK;

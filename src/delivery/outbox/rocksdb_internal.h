@@ -34,7 +34,8 @@ struct outbox_rocksdb {
     struct pawl__lock lock;      /* covers the next two */
     struct outbox_appended appended;
     struct outbox_moved moved;
-    struct pawl__rocks *db; /* set once, like all below */
+    uint64_t id; /* of the outbox; set once, like all below */
+    struct pawl__rocks *db;
     struct pawl__clock *clock;
     int64_t close_timeout_ns;
 };
@@ -52,6 +53,16 @@ PAWL_MUST_USE pawl_status pawl__delivery_outbox_write_moved(struct outbox_rocksd
                                                             const struct outbox_moved *moved,
                                                             bool durable,
                                                             pawl_error *reterr);
+
+struct outbox_appended pawl__delivery_outbox_appended(struct outbox_rocksdb *outbox);
+void pawl__delivery_outbox_set_appended(struct outbox_rocksdb *outbox,
+                                        const struct outbox_appended *appended);
+
+/* Puts a new entry, which must have the next number, and the statistics with it. */
+PAWL_MUST_USE pawl_status pawl__delivery_outbox_put_new(struct pawl__rocks_batch *batch,
+                                                        const struct outbox_entry *entry,
+                                                        struct outbox_appended *appended,
+                                                        pawl_error *reterr);
 
 /* --- rocksdb_read.c --- */
 

@@ -6,7 +6,7 @@
 #include "base/os/failpoint.h"
 #include "delivery/outbox/rocksdb_internal.h"
 
-enum { MOVE_STEP = 1000 };
+enum { MOVE_STEP = 1000, RETRY_STEP = 16 };
 
 struct move {
     struct outbox_rocksdb *outbox;
@@ -15,6 +15,7 @@ struct move {
     struct pawl__buf value;
     size_t in_batch;
     uint64_t count;
+    bool durable;
 };
 
 static pawl_status move_begin(struct move *move, struct outbox_store *store, pawl_error *reterr)
@@ -37,7 +38,8 @@ static pawl_status move_write(struct move *move, pawl_error *reterr)
         return PAWL_OK;
     }
     FAILPOINT("delivery.outbox.move.before", reterr);
-    TRY(pawl__delivery_outbox_write_moved(move->outbox, move->batch, &move->moved, false, reterr));
+    TRY(pawl__delivery_outbox_write_moved(
+        move->outbox, move->batch, &move->moved, move->durable, reterr));
     FAILPOINT("delivery.outbox.move.after", reterr);
     move->in_batch = 0;
     return PAWL_OK;
@@ -108,6 +110,15 @@ static void leave_pending(struct move *move, const struct outbox_key *key, uint6
     move->moved.pending_bytes += bytes;
 }
 
+static pawl_status fail_missing(uint64_t number, pawl_error *reterr)
+{
+    return pawl__fail(
+        reterr,
+        PAWL_CORRUPT,
+        "entry %llu of the outbox has a row that says what became of it, but is not there",
+        (unsigned long long)number);
+}
+
 static pawl_status make_pending(struct move *move,
                                 uint64_t number,
                                 uint64_t bytes,
@@ -120,10 +131,7 @@ static pawl_status make_pending(struct move *move,
         pawl__delivery_outbox_rocksdb_read(&move->outbox->base, number, &read, &found, reterr);
 
     if (status == PAWL_OK && !found) {
-        status = pawl__fail(reterr,
-                            PAWL_CORRUPT,
-                            "entry %llu of the outbox is kept, but not there",
-                            (unsigned long long)number);
+        status = fail_missing(number, reterr);
     }
     if (status == PAWL_OK) {
         struct outbox_key key = pawl__delivery_outbox_pending_key(read.entry.subject, number);
@@ -364,6 +372,7 @@ static pawl_status fail_one(struct outbox_store *store,
     bool found = false;
 
     TRY(move_begin(&move, store, reterr));
+    move.durable = true;
     TRY(find_pending(&move, failed->number, &pending, &row.bytes, &found, reterr));
     if (!found) {
         return PAWL_OK;
@@ -393,36 +402,68 @@ pawl_status pawl__delivery_outbox_rocksdb_fail(struct outbox_store *store,
     return status;
 }
 
+/* Under a new number, as if it were appended; the old one is gone with its id row. */
 static pawl_status retry_row(struct move *move,
                              const struct pawl__rocks_iter *iter,
+                             struct outbox_appended *appended,
+                             struct outbox_read *read,
                              pawl_error *reterr)
 {
     struct outbox_failed_row row;
     uint64_t number = 0;
+    bool found = false;
 
     TRY(pawl__delivery_outbox_parse_number(iter->key, &number, reterr));
     TRY(pawl__delivery_outbox_failed_decode(number, iter->value, &row, reterr));
-    TRY(make_pending(move, number, row.bytes, reterr));
+    TRY(pawl__delivery_outbox_rocksdb_read(&move->outbox->base, number, read, &found, reterr));
+    if (!found) {
+        return fail_missing(number, reterr);
+    }
+    struct outbox_entry entry = read->entry;
+    entry.number = appended->last + 1;
+    TRY(pawl__delivery_outbox_put_new(move->batch, &entry, appended, reterr));
     pawl__rocks_delete(move->batch, OUTBOX_FAILED_ROWS, iter->key);
+    pawl__rocks_delete(move->batch, OUTBOX_ENTRIES, iter->key);
+    pawl__rocks_delete(move->batch, OUTBOX_IDS, iter->key);
     move->moved.failed--;
     move->moved.failed_bytes -= row.bytes;
-    return move_count(move, reterr);
+    move->moved.trimmed++;
+    move->in_batch++;
+    move->count++;
+    return PAWL_OK;
+}
+
+static pawl_status retry_rows(struct move *move,
+                              struct outbox_appended *appended,
+                              pawl_error *reterr)
+{
+    AUTO(pawl__rocks_iter_close_p) struct pawl__rocks_iter *iter = NULL;
+    AUTO(pawl__delivery_outbox_read_done) struct outbox_read read = OUTBOX_READ_INIT;
+    const struct pawl__rocks_range all = { .from = { NULL, 0 } };
+
+    TRY(pawl__rocks_iter_open(move->outbox->db, NULL, OUTBOX_FAILED_ROWS, all, &iter, reterr));
+    pawl_status status = pawl__rocks_iter_first(iter, reterr);
+    for (; status == PAWL_OK && iter->valid; status = pawl__rocks_iter_next(iter, reterr)) {
+        TRY(retry_row(move, iter, appended, &read, reterr));
+        if (move->in_batch == RETRY_STEP) { /* whole events are in the batch */
+            TRY(move_write(move, reterr));
+            pawl__delivery_outbox_set_appended(move->outbox, appended);
+        }
+    }
+    TRY(status);
+    TRY(move_write(move, reterr));
+    pawl__delivery_outbox_set_appended(move->outbox, appended);
+    return PAWL_OK;
 }
 
 static pawl_status retry_all(struct outbox_store *store, uint64_t *ret_count, pawl_error *reterr)
 {
-    AUTO(pawl__rocks_iter_close_p) struct pawl__rocks_iter *iter = NULL;
-    const struct pawl__rocks_range all = { .from = { NULL, 0 } };
     AUTO(move_done) struct move move;
 
     TRY(move_begin(&move, store, reterr));
-    TRY(pawl__rocks_iter_open(move.outbox->db, NULL, OUTBOX_FAILED_ROWS, all, &iter, reterr));
-    pawl_status status = pawl__rocks_iter_first(iter, reterr);
-    for (; status == PAWL_OK && iter->valid; status = pawl__rocks_iter_next(iter, reterr)) {
-        TRY(retry_row(&move, iter, reterr));
-    }
-    TRY(status);
-    TRY(move_write(&move, reterr));
+    move.durable = true;
+    struct outbox_appended appended = pawl__delivery_outbox_appended(move.outbox);
+    TRY(retry_rows(&move, &appended, reterr));
     *ret_count = move.count;
     return PAWL_OK;
 }

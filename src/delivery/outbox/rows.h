@@ -2,7 +2,7 @@
  * the same as tables.
  *
  *   family    key                              value
- *   meta      format, appended, moved          one row each
+ *   meta      format, outbox, appended, moved  one row each
  *   hours     running hour (8)                 the first number accepted in it
  *   entries   number (8)                       what never changes: ids, subject, headers, payload
  *   pending   subject, NUL, number (8)         bytes

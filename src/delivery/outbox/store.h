@@ -83,6 +83,7 @@ struct outbox_failed {
 };
 
 struct outbox_stats {
+    uint64_t outbox;    /* names this outbox: drawn when it was made, never 0 */
     uint64_t last;      /* the highest number ever; 0: none */
     int64_t running_ns; /* as of the last append */
     uint64_t pending;
@@ -173,7 +174,8 @@ struct outbox_store_ops {
                           uint64_t *ret_count,
                           pawl_error *reterr);
 
-    /* A pending entry becomes a failed one. */
+    /* A pending entry becomes a failed one. Durable: a later one of its subject in the stream must not be taken for
+     * a sign that this one is there, too. */
     pawl_status (*set_aside)(struct outbox_store *store,
                              const struct outbox_failed *failed,
                              pawl_error *reterr);
@@ -182,7 +184,8 @@ struct outbox_store_ops {
                                struct outbox_failed *ret_failed,
                                bool *ret_found,
                                pawl_error *reterr);
-    /* All failed entries become pending again. */
+    /* All failed entries become pending again, under new numbers: later ones of their subjects may be in the stream
+     * already. Counts as an append. Durable. */
     pawl_status (*retry)(struct outbox_store *store, uint64_t *ret_count, pawl_error *reterr);
 
     /* The number below which all entries were accepted before the outbox had run for `running_ns`; in steps of an

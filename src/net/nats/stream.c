@@ -245,6 +245,10 @@ static pawl_status copy_stored(natsMsg *msg, struct pawl__nats_stored *stored, p
     if (natsMsgHeader_Get(msg, "Nats-Msg-Id", &id) == NATS_OK && id != NULL) {
         pawl__buf_add_text(&stored->id, id);
     }
+    if (natsMsgHeader_Get(msg, PAWL__NATS_HEADER_OUTBOX, &id) == NATS_OK && id != NULL
+        && strlen(id) < sizeof(stored->outbox)) {
+        copy(stored->outbox, sizeof(stored->outbox), id);
+    }
     pawl__buf_add(&stored->payload,
                   (pawl_view){ natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg) });
     TRY(pawl__buf_check(&stored->id, "the message's id", reterr));

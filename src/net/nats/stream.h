@@ -78,12 +78,16 @@ PAWL_MUST_USE pawl_status pawl__nats_stream_create(struct pawl__nats *nats,
                                                    struct pawl__nats_stream *ret_stream,
                                                    pawl_error *reterr);
 
+#define PAWL__NATS_HEADER_OUTBOX "Pawl-Outbox" /* which outbox sent it, and under which number */
+enum { PAWL__NATS_OUTBOX_SIZE = 48 };
+
 /* A message as the stream has it. NOT_FOUND: none at this sequence (not yet, or not any more). */
 struct pawl__nats_stored {
     uint64_t sequence;
     int64_t stored_ns;
     char subject[PAWL__NATS_SUBJECT_SIZE];
-    struct pawl__buf id; /* Nats-Msg-Id; empty: none */
+    struct pawl__buf id;                 /* Nats-Msg-Id; empty: none */
+    char outbox[PAWL__NATS_OUTBOX_SIZE]; /* PAWL__NATS_HEADER_OUTBOX; empty: none, or too long */
     struct pawl__buf payload;
 };
 
