@@ -272,6 +272,34 @@ static void test_a_key_in_the_header_is_that_of_the_command(void **state)
     expect(f, "GET /v1/apps/orders/workspaces/7/wlog", NULL, 200, "\"key\":\"k 1\"");
 }
 
+/* The first that is refused ends a batch, and says why as exactly as a single command does. */
+static void test_a_batch_says_why_it_ends(void **state)
+{
+    struct fixture *f = *state;
+    static const char batch[] = "POST /v1/apps/orders/batch";
+    static const char first[] = "{\"workspace\":7,\"kind\":\"shop\",\"key\":\"b1\"}";
+    char body[512];
+
+    create_shop(f);
+    (void)snprintf(body,
+                   sizeof(body),
+                   "{\"commands\":[%s,{\"workspace\":7,\"kind\":\"zoo\"},"
+                   "{\"workspace\":7,\"kind\":\"shop\",\"key\":\"b2\"}]}",
+                   first);
+    expect(f, batch, body, 200, "\"code\":\"INVALID\",\"reason\":\"UNKNOWN_KIND\"");
+    (void)snprintf(body, sizeof(body), "{\"commands\":[%s]}", first);
+    expect(f, batch, body, 200, "\"duplicate\":true");
+    static const char reused[] =
+        "{\"commands\":[{\"workspace\":7,\"kind\":\"shop\",\"key\":\"b1\",\"creates\":["
+        "{\"class\":\"c\",\"raw_id\":1,\"table\":\"order\",\"data\":{}}]}]}";
+    expect(f, batch, reused, 200, "\"code\":\"CONFLICT\",\"reason\":\"KEY_REUSED\"");
+    expect(f, batch, "{\"commands\":[]}", 400, "1 to 256 are allowed");
+    char *events = ask(f, "GET /v1/apps/orders/workspaces/7/wlog", NULL, NULL, 200);
+    assert_non_null(strstr(events, "\"key\":\"b1\""));
+    assert_null(strstr(events, "\"key\":\"b2\""));
+    free(events);
+}
+
 /* Over 256 KiB they are read on another thread. */
 static void test_large_commands_are_executed_and_refused_like_small_ones(void **state)
 {
@@ -321,6 +349,7 @@ static void test_keys_of_headers_are_checked(void **state)
     long_key[sizeof(long_key) - 1] = '\0';
     struct pawl__buf over = BUF_OVER(bytes);
     assert_status(pawl__serve_idempotency_key(long_key, &over, &error), PAWL_INVALID, &error);
+    assert_message(&error, "is over 255 bytes");
     struct pawl__buf most = BUF_OVER(bytes);
     assert_ok(pawl__serve_idempotency_key(long_key + 1, &most, &error), &error);
     assert_int_equal(most.len, PAWL_APP_KEY_BYTES_MAX);
@@ -734,6 +763,7 @@ int main(void)
         NODE_TEST(test_a_command_is_answered_when_it_is_on_disk),
         NODE_TEST(test_wrong_commands_are_refused_with_a_reason),
         NODE_TEST(test_a_key_in_the_header_is_that_of_the_command),
+        NODE_TEST(test_a_batch_says_why_it_ends),
         NODE_TEST(test_large_commands_are_executed_and_refused_like_small_ones),
         cmocka_unit_test(test_keys_of_headers_are_checked),
         NODE_TEST(test_commands_of_many_connections_share_a_commit),

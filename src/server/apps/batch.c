@@ -34,6 +34,9 @@ static pawl_status add_outcome(struct pawl__serve_page *page,
         outcome.response.data = json;
     } else {
         outcome.code = pawl_view_of(pawl_status_name(command->error.status));
+        if (command->error.detail != PAWL_DETAIL_NONE) {
+            outcome.reason = pawl_view_of(pawl_detail_name(command->error.detail));
+        }
         outcome.detail = pawl_view_of(problem->inner && !pawl__http_is_trusted(call->request)
                                           ? pawl_status_text(command->error.status)
                                           : command->error.message);

@@ -293,6 +293,8 @@ static const struct pawl__field outcome_fields[] = {
     { FIELD(struct command_outcome, response, FIELD_JSON),
       .about = "As of a single command; null when it failed." },
     { FIELD(struct command_outcome, code, FIELD_TEXT), .about = "Why it failed." },
+    { FIELD(struct command_outcome, reason, FIELD_TEXT),
+      .about = "More exactly, where there is more to tell: KEY_REUSED, UNKNOWN_KIND." },
     { FIELD(struct command_outcome, detail, FIELD_TEXT), .about = "The same for people." },
     { FIELD(struct command_outcome, advised, FIELD_BOOL),
       .about = "Whether the detail ends with what to do." },

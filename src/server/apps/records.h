@@ -18,6 +18,7 @@ struct partition_row {
 struct command_outcome {
     pawl_view response; /* JSON */
     pawl_view code;
+    pawl_view reason;
     pawl_view detail;
     bool advised;
 };
