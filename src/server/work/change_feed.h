@@ -30,8 +30,9 @@ PAWL_MUST_USE pawl_status pawl__serve_follower_join(struct node_changes *changes
                                                     struct change_follower *follower,
                                                     pawl_error *reterr);
 
-/* The two functions of its source of events (net/http/events.h), on the thread of its connection. */
-bool pawl__serve_follower_next(void *follower, struct pawl__buf *events);
-void pawl__serve_follower_leave(void *follower);
+/* The two functions of its source of events (net/http/events.h), with the follower as context; on the thread of its
+ * connection. */
+bool pawl__serve_follower_next(void *context, struct pawl__buf *events);
+void pawl__serve_follower_leave(void *context);
 
 #endif
