@@ -209,11 +209,21 @@ static pawl_status start(struct pawl__serve_call *call, pawl_error *reterr)
     return answer_with(call, pawl_view_of(job_id), 202, reterr);
 }
 
+struct listing {
+    struct pawl__serve_page page;
+    struct pawl__serve_call *call;
+};
+
+static void listing_done(struct listing *listing)
+{
+    pawl__serve_page_done(&listing->page);
+}
+
 static pawl_status add_job(void *context, const struct pawl__job *job, pawl_error *reterr)
 {
-    void **pair = context;
-    struct pawl__serve_page *page = pair[0];
-    const struct pawl__job value = shown(pair[1], job);
+    struct listing *listing = context;
+    struct pawl__serve_page *page = &listing->page;
+    const struct pawl__job value = shown(listing->call, job);
 
     (void)reterr;
     if (!pawl__serve_page_has_room(page, job->job_id)) {
@@ -227,20 +237,19 @@ static pawl_status list(struct pawl__serve_call *call, pawl_error *reterr)
 {
     struct jobs_part *part = call->part;
     const struct job_page *wanted = call->parameters;
-    AUTO(pawl__serve_page_done) struct pawl__serve_page page;
-    void *pair[] = { &page, call };
+    AUTO(listing_done) struct listing listing = { .call = call };
 
-    pawl__serve_page_start(&page, wanted->limit);
-    pawl_status status =
-        pawl__serve_jobs_list(part->jobs, wanted->from, wanted->limit + 1, add_job, pair, reterr);
-    if (status != PAWL_OK && !(status == PAWL_CANCELLED && page.next[0] != '\0')) {
+    pawl__serve_page_start(&listing.page, wanted->limit);
+    pawl_status status = pawl__serve_jobs_list(
+        part->jobs, wanted->from, wanted->limit + 1, add_job, &listing, reterr);
+    if (status != PAWL_OK && !(status == PAWL_CANCELLED && listing.page.next[0] != '\0')) {
         return status;
     }
-    pawl__serve_page_answer(&page, call);
+    pawl__serve_page_answer(&listing.page, call);
     return PAWL_OK;
 }
 
-static pawl_status look(struct pawl__serve_call *call, pawl_error *reterr)
+static pawl_status show(struct pawl__serve_call *call, pawl_error *reterr)
 {
     const struct job_path *path = call->parameters;
 
@@ -280,7 +289,7 @@ static const struct pawl__serve_route routes[] = {
       .parameters = &path_record,
       .answers = ANSWERS({ .code = 200, .record = &pawl__serve_job_record }),
       .problems = "NOT_FOUND",
-      .handle = look },
+      .handle = show },
     { ROUTE(POST, "/v1/jobs/{job}/cancel", "jobCancel", "Cancels a job"),
       .about = "One that runs is cancelling until it has ended.",
       .scope = PAWL__SCOPE_WRITE,
