@@ -460,7 +460,7 @@ static void test_a_damaged_state_is_named_by_every_call(void **state)
     size_t listed = 0;
 
     start(f, "{\"word\":\"x\"}", id);
-    expect_end(f, id, "done 0/10 {\"word\":\"x\"}  ");
+    expect_end(f, id, "done 10/10 {\"word\":\"x\"}  ");
     for (size_t i = 0; i < COUNT_OF(states); i++) {
         (void)snprintf(sql, sizeof(sql), "UPDATE jobs SET state = %s", states[i]);
         edit(f, sql);
