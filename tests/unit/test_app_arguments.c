@@ -306,6 +306,36 @@ static void test_json_needs_its_arguments_and_what_is_inside_them(void **state)
     assert_null(text);
 }
 
+/* Of a program that was compiled against a header without the members after `size`: garbage follows. */
+static void test_json_of_an_older_struct_reads_no_further_than_its_size(void **state)
+{
+    struct app_fixture *f = *state;
+    static const size_t sizes[] = { 0, 7, sizeof(size_t), SIZE_MAX };
+    pawl_app_response response;
+    pawl_app_record record;
+    pawl_app_event event;
+
+    app_open(f);
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        const pawl_status expected = sizes[i] == sizeof(size_t) ? PAWL_OK : PAWL_INVALID;
+        char *texts[3] = { NULL };
+        size_t len = 0;
+
+        memset(&response, 0xa5, sizeof(response));
+        memset(&record, 0xa5, sizeof(record));
+        memset(&event, 0xa5, sizeof(event));
+        response.size = record.size = event.size = sizes[i];
+        assert_int_equal(pawl_app_response_to_json(f->app, &response, &texts[0], &len, NULL),
+                         expected);
+        assert_int_equal(pawl_app_record_to_json(&record, &texts[1], &len, NULL), expected);
+        assert_int_equal(pawl_app_event_to_json(f->app, &event, &texts[2], &len, NULL), expected);
+        for (size_t k = 0; k < COUNT_OF(texts); k++) {
+            assert_int_equal(texts[k] != NULL, expected == PAWL_OK);
+            pawl_free(texts[k]);
+        }
+    }
+}
+
 static void test_an_application_that_only_reads_denies_what_is_submitted(void **state)
 {
     struct app_fixture *f = *state;
@@ -572,6 +602,7 @@ int main(int argc, char **argv)
         APP_TEST(test_what_is_wrong_inside_a_descriptor_is_named),
         APP_TEST(test_what_is_wrong_inside_a_command_is_named),
         APP_TEST(test_json_needs_its_arguments_and_what_is_inside_them),
+        APP_TEST(test_json_of_an_older_struct_reads_no_further_than_its_size),
         APP_TEST(test_an_application_that_only_reads_denies_what_is_submitted),
         APP_TEST(test_an_answer_cannot_close_nor_wait_for_a_command),
         APP_TEST(test_a_visitor_cannot_close_and_may_do_all_else),

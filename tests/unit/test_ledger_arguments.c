@@ -571,6 +571,31 @@ static void test_every_function_of_the_header_is_called_here(void **state)
     assert_header_is_called("include/pawl/ledger.h", "tests/unit/test_ledger_arguments.c", 40);
 }
 
+/* Of a program that was compiled against a header without the members after `size`: garbage follows. */
+static void test_json_of_an_older_event_reads_no_further_than_its_size(void **state)
+{
+    static const char json[] =
+        "{\"id\":\"e\",\"run_id\":\"r\",\"turn\":1,\"kind\":\"k\",\"actor\":\"a\",\"payload\":1}";
+    static const size_t sizes[] = { 0, 7, sizeof(size_t), SIZE_MAX };
+    pawl_event cut;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        const pawl_status expected = sizes[i] == sizeof(size_t) ? PAWL_OK : PAWL_INVALID;
+        pawl_event *event = NULL;
+        char *text = NULL;
+
+        memset(&cut, 0xa5, sizeof(cut));
+        cut.size = sizes[i];
+        assert_int_equal(pawl_event_from_json(pawl_view_of(json), &cut, &event, NULL), expected);
+        assert_int_equal(event != NULL, expected == PAWL_OK);
+        pawl_event_free(event);
+        /* There is no payload, which an event needs. */
+        assert_int_equal(pawl_event_to_json(&cut, &text, NULL, NULL), PAWL_INVALID);
+        assert_null(text);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -582,6 +607,7 @@ int main(int argc, char **argv)
         LEDGER_TEST(test_snapshots_check_their_arguments),
         LEDGER_TEST(test_recall_checks_its_arguments),
         LEDGER_TEST(test_import_and_export_check_their_arguments),
+        LEDGER_TEST(test_json_of_an_older_event_reads_no_further_than_its_size),
         LEDGER_TEST(test_callbacks_may_append_and_ask),
         LEDGER_TEST(test_closing_a_ledger_in_its_callback_does_nothing),
         LEDGER_TEST(test_every_function_of_the_header_is_called_here),

@@ -54,6 +54,24 @@ static void test_a_size_that_is_missing_or_too_great_is_refused(void **state)
                   &error);
 }
 
+static void test_a_size_that_no_version_has_is_refused(void **state)
+{
+    struct today given = defaults;
+    struct today taken = defaults;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    (void)state;
+    for (given.size = 1; given.size < sizeof(given); given.size++) {
+        if (given.size % sizeof(size_t) == 0) {
+            continue; /* the others would end in the middle of a pointer */
+        }
+        assert_detail(pawl__take_sized("it", &given, &taken, sizeof(taken), &error),
+                      PAWL_DETAIL_STRUCT_SIZE,
+                      &error);
+        assert_detail(pawl__check_sized("it", &given, &error), PAWL_DETAIL_STRUCT_SIZE, &error);
+    }
+}
+
 static void test_an_array_is_stepped_through_by_the_callers_size(void **state)
 {
     const struct yesterday given[] = { { sizeof(given[0]), 1, 2 }, { sizeof(given[0]), 3, 4 } };
@@ -160,6 +178,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_old_struct_gets_the_defaults_of_what_it_lacks),
         cmocka_unit_test(test_a_size_that_is_missing_or_too_great_is_refused),
+        cmocka_unit_test(test_a_size_that_no_version_has_is_refused),
         cmocka_unit_test(test_an_array_is_stepped_through_by_the_callers_size),
         cmocka_unit_test(test_no_more_is_filled_in_than_there_is_room_for),
         cmocka_unit_test(test_a_program_with_smaller_structs_still_appends),

@@ -748,6 +748,49 @@ static void test_every_function_of_the_header_is_called_here(void **state)
     assert_header_is_called("include/pawl/work.h", "tests/unit/test_work_arguments.c", 60);
 }
 
+static bool any_difference(void *context, const pawl_difference *difference)
+{
+    (void)context;
+    return difference != NULL;
+}
+
+/* Of a program that was compiled against a header without the members after `size`: garbage follows. */
+static void test_json_of_an_older_struct_reads_no_further_than_its_size(void **state)
+{
+    static const size_t sizes[] = { 0, 7, sizeof(size_t), SIZE_MAX };
+    union {
+        size_t size;
+        pawl_item item;
+        pawl_task task;
+        pawl_checkpoint checkpoint;
+        pawl_work_change change;
+        pawl_recovery recovery;
+    } cut;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        const pawl_status expected = sizes[i] == sizeof(size_t) ? PAWL_OK : PAWL_INVALID;
+        char *texts[4] = { NULL };
+        char *none = NULL;
+
+        memset(&cut, 0xa5, sizeof(cut));
+        cut.size = sizes[i];
+        assert_int_equal(pawl_item_to_json(&cut.item, &texts[0], NULL, NULL), expected);
+        assert_int_equal(pawl_task_to_json(&cut.task, &texts[1], NULL, NULL), expected);
+        assert_int_equal(pawl_checkpoint_to_json(&cut.checkpoint, &texts[2], NULL, NULL), expected);
+        assert_int_equal(pawl_work_change_to_json(&cut.change, &texts[3], NULL, NULL), expected);
+        for (size_t k = 0; k < COUNT_OF(texts); k++) {
+            assert_int_equal(texts[k] != NULL, expected == PAWL_OK);
+            pawl_free(texts[k]);
+        }
+        /* These need what is not there. */
+        REFUSED("", pawl_recovery_to_json(&cut.recovery, &none, NULL, err));
+        REFUSED("",
+                pawl_checkpoint_diff(&cut.checkpoint, &cut.checkpoint, any_difference, NULL, err));
+        assert_null(none);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -759,6 +802,7 @@ int main(int argc, char **argv)
         work_test(test_the_feed_of_changes_refuses_bad_arguments),
         work_test(test_looking_refuses_bad_arguments),
         work_test(test_checkpoints_refuse_bad_arguments),
+        work_test(test_json_of_an_older_struct_reads_no_further_than_its_size),
         work_test(test_keys_refuse_bad_arguments),
         work_test(test_names_and_json_refuse_bad_arguments),
         work_test(test_schedules_refuse_bad_arguments),

@@ -6,6 +6,7 @@
 #include "app/core/internal.h"
 #include "base/core/argument.h"
 #include "base/core/error.h"
+#include "base/core/sized.h"
 #include "base/json/json.h"
 
 /* Escapes make a command longer than its data. */
@@ -369,7 +370,11 @@ pawl_status pawl_app_response_to_json(const pawl_app *app,
                                       size_t *ret_len,
                                       pawl_error *reterr)
 {
+    pawl_app_response whole = { .size = sizeof(whole) };
+
     NEED(app, response, reterr);
+    TRY(pawl__take_sized("response", response, &whole, sizeof(whole), reterr));
+    response = &whole;
     NEED_ARRAY(response->ids, response->id_count, reterr);
     NEED_ARRAY(response->numbers, response->number_count, reterr);
     NEED(ret_json, ret_len, reterr);
@@ -384,7 +389,11 @@ pawl_status pawl_app_record_to_json(const pawl_app_record *record,
                                     size_t *ret_len,
                                     pawl_error *reterr)
 {
+    pawl_app_record whole = { .size = sizeof(whole) };
+
     NEED(record, reterr);
+    TRY(pawl__take_sized("record", record, &whole, sizeof(whole), reterr));
+    record = &whole;
     NEED_VIEW(record->table, reterr);
     NEED_VIEW(record->data, reterr);
     NEED(ret_json, ret_len, reterr);
@@ -413,8 +422,12 @@ pawl_status pawl_app_event_to_json(const pawl_app *app,
                                    size_t *ret_len,
                                    pawl_error *reterr)
 {
+    pawl_app_event whole = { .size = sizeof(whole) };
+
     NEED(app, event, ret_json, reterr);
     NEED(ret_len, reterr);
+    TRY(pawl__take_sized("event", event, &whole, sizeof(whole), reterr));
+    event = &whole;
     TRY(check_event(event, reterr));
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
     const pawl_app_descriptor *descriptor = &app->definition.descriptor;

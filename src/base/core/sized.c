@@ -13,6 +13,13 @@ static size_t size_of(const void *sized)
     return size;
 }
 
+/* Every struct begins with a size_t, so any version of it ends at a multiple of one. Anything else would end in the
+ * middle of a pointer. */
+static bool is_possible(size_t size)
+{
+    return size >= sizeof(size) && size % sizeof(size) == 0;
+}
+
 static pawl_status refuse(const char *what, size_t given, pawl_error *reterr)
 {
     return pawl__fail_detail(reterr,
@@ -30,7 +37,7 @@ pawl_status pawl__take_sized(
         return PAWL_OK;
     }
     size_t given_size = size_of(given);
-    if (given_size < sizeof(given_size) || given_size > size) {
+    if (!is_possible(given_size) || given_size > size) {
         return refuse(what, given_size, reterr);
     }
     memcpy(taken, given, given_size);
@@ -98,8 +105,7 @@ pawl_status pawl__widen_sized(const char *what,
 
 pawl_status pawl__check_sized(const char *what, const void *ret, pawl_error *reterr)
 {
-    return ret == NULL || size_of(ret) >= sizeof(size_t) ? PAWL_OK
-                                                         : refuse(what, size_of(ret), reterr);
+    return ret == NULL || is_possible(size_of(ret)) ? PAWL_OK : refuse(what, size_of(ret), reterr);
 }
 
 void pawl__give_sized(const void *made, size_t size, void *ret)

@@ -8,7 +8,7 @@
 #include "base/core/arena.h"
 
 /* Copies a caller's struct over `taken`, which holds the defaults: fields that it does not have stay as they
- * are. NULL leaves all of them. INVALID: it has no size, or a greater one than `size`. */
+ * are. NULL leaves all of them. INVALID: it has no size, a greater one than `size`, or one that no version has. */
 PAWL_MUST_USE pawl_status
 pawl__take_sized(const char *what, const void *given, void *taken, size_t size, pawl_error *reterr);
 

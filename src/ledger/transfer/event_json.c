@@ -12,6 +12,7 @@
 #include "base/core/nearest.h"
 #include "base/core/quantity.h"
 #include "base/core/sha256.h"
+#include "base/core/sized.h"
 #include "base/json/json.h"
 #include "base/os/clock.h"
 #include "base/os/display.h"
@@ -514,16 +515,19 @@ pawl_status pawl_event_from_json(pawl_view json,
                                  pawl_error *reterr)
 {
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    pawl_event whole = PAWL_EVENT_INIT;
     pawl_event event;
 
     NEED_VIEW(json, reterr);
     NEED(ret_event, reterr);
-    pawl_status status =
-        defaults == NULL ? PAWL_OK : pawl__ledger_event_check_views(defaults, reterr);
+    whole.turn = -1; /* none */
+    TRY(pawl__take_sized("defaults", defaults, &whole, sizeof(whole), reterr));
+    pawl_status status = pawl__ledger_event_check_views(&whole, reterr);
     if (status != PAWL_OK) {
         return pawl__fail_context(reterr, status, "defaults");
     }
-    TRY(pawl__ledger_event_read_json(json, defaults, &arena, &event, reterr));
+    TRY(pawl__ledger_event_read_json(
+        json, defaults == NULL ? NULL : &whole, &arena, &event, reterr));
     return pawl__ledger_event_copy_out(&event, ret_event, reterr);
 }
 
@@ -533,10 +537,12 @@ pawl_status pawl_event_to_json(const pawl_event *event,
                                pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(SIZE_MAX / 2);
+    pawl_event whole = PAWL_EVENT_INIT;
 
     NEED(event, ret_json, reterr);
-    TRY(pawl__ledger_event_check_views(event, reterr));
-    TRY(pawl__ledger_event_add_json(event, &buf, reterr));
+    TRY(pawl__take_sized("event", event, &whole, sizeof(whole), reterr));
+    TRY(pawl__ledger_event_check_views(&whole, reterr));
+    TRY(pawl__ledger_event_add_json(&whole, &buf, reterr));
     size_t len = buf.len;
     char *text = pawl__buf_steal(&buf);
     if (text == NULL) {

@@ -329,7 +329,7 @@ static pawl_status revoke_locked(struct pawl__tokens *tokens,
                                  pawl_error *reterr) REQUIRES_LOCK(tokens->lock)
 {
     TRY(refresh_locked(tokens, reterr));
-    if (!has_locked(tokens, token_id)) {
+    if (tokens->db == NULL || !has_locked(tokens, token_id)) {
         return pawl__fail(reterr, PAWL_NOT_FOUND, "there is no token '%.*s'", VIEW_ARGS(token_id));
     }
     AUTO(pawl__sqlite_reset)

@@ -436,7 +436,14 @@ pawl_status pawl_checkpoint_diff(const pawl_checkpoint *from,
                                  void *context,
                                  pawl_error *reterr)
 {
+    pawl_checkpoint before = PAWL_CHECKPOINT_INIT;
+    pawl_checkpoint after = PAWL_CHECKPOINT_INIT;
+
     NEED(from, to, visit, reterr);
+    TRY(pawl__take_sized("from", from, &before, sizeof(before), reterr));
+    TRY(pawl__take_sized("to", to, &after, sizeof(after), reterr));
+    from = &before;
+    to = &after;
     NEED_VIEW(from->snapshot_data, reterr);
     NEED_VIEW(to->snapshot_data, reterr);
     return pawl__work_json_diff(from->snapshot_data, to->snapshot_data, visit, context, reterr);

@@ -2,6 +2,7 @@
 #include "base/core/argument.h"
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "base/core/sized.h"
 #include "records/work.h"
 #include "work/core/copy.h"
 
@@ -43,11 +44,13 @@ pawl_status pawl_recovery_to_json(const pawl_recovery *recovery,
                                   pawl_error *reterr)
 {
     NEED(ret_json, recovery, reterr);
-    TRY(check_recovery(recovery, reterr));
+    pawl_recovery whole = { .size = sizeof(whole) };
+    TRY(pawl__take_sized("recovery", recovery, &whole, sizeof(whole), reterr));
+    TRY(check_recovery(&whole, reterr));
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
     struct pawl__object object = pawl__object_start(&buf);
-    pawl__record_write_fields(&pawl__recovery_record, recovery, &object);
-    add_answers(recovery, &object);
+    pawl__record_write_fields(&pawl__recovery_record, &whole, &object);
+    add_answers(&whole, &object);
     pawl__object_end(&object);
     return pawl__buf_hand_out(&buf, "the JSON", ret_json, ret_len, reterr);
 }
@@ -73,8 +76,11 @@ pawl_status pawl_item_to_json(const pawl_item *item,
                               size_t *ret_len,
                               pawl_error *reterr)
 {
+    pawl_item whole = { .size = sizeof(whole) };
+
     NEED(item, reterr);
-    return to_json(&pawl__item_record, item, ret_json, ret_len, reterr);
+    TRY(pawl__take_sized("item", item, &whole, sizeof(whole), reterr));
+    return to_json(&pawl__item_record, &whole, ret_json, ret_len, reterr);
 }
 
 pawl_status pawl_task_to_json(const pawl_task *task,
@@ -82,8 +88,11 @@ pawl_status pawl_task_to_json(const pawl_task *task,
                               size_t *ret_len,
                               pawl_error *reterr)
 {
+    pawl_task whole = { .size = sizeof(whole) };
+
     NEED(task, reterr);
-    return to_json(&pawl__task_record, task, ret_json, ret_len, reterr);
+    TRY(pawl__take_sized("task", task, &whole, sizeof(whole), reterr));
+    return to_json(&pawl__task_record, &whole, ret_json, ret_len, reterr);
 }
 
 pawl_status pawl_checkpoint_to_json(const pawl_checkpoint *checkpoint,
@@ -91,8 +100,11 @@ pawl_status pawl_checkpoint_to_json(const pawl_checkpoint *checkpoint,
                                     size_t *ret_len,
                                     pawl_error *reterr)
 {
+    pawl_checkpoint whole = { .size = sizeof(whole) };
+
     NEED(checkpoint, reterr);
-    return to_json(&pawl__checkpoint_record, checkpoint, ret_json, ret_len, reterr);
+    TRY(pawl__take_sized("checkpoint", checkpoint, &whole, sizeof(whole), reterr));
+    return to_json(&pawl__checkpoint_record, &whole, ret_json, ret_len, reterr);
 }
 
 pawl_status pawl_work_change_to_json(const pawl_work_change *change,
@@ -100,8 +112,11 @@ pawl_status pawl_work_change_to_json(const pawl_work_change *change,
                                      size_t *ret_len,
                                      pawl_error *reterr)
 {
+    pawl_work_change whole = { .size = sizeof(whole) };
+
     NEED(change, reterr);
-    return to_json(&pawl__work_change_record, change, ret_json, ret_len, reterr);
+    TRY(pawl__take_sized("change", change, &whole, sizeof(whole), reterr));
+    return to_json(&pawl__work_change_record, &whole, ret_json, ret_len, reterr);
 }
 
 /* --- an item with its history --- */
