@@ -151,6 +151,9 @@ def test_tls_settings():
     tls = certificate(data)
     where = ["--data", data, "--listen", "127.0.0.1:0"]
     half = refused(*where, env={"PAWL_SERVER_TLS_KEY": tls["PAWL_SERVER_TLS_KEY"]})
+    doctor = subprocess.run([PAWL, "doctor", "--data", data], env={**ENV, "PAWL_SERVER_TLS_KEY": tls["PAWL_SERVER_TLS_KEY"]},
+                            cwd=TOP, timeout=WAIT_S, text=True, capture_output=True, check=False)
+    assert doctor.returncode == 2 and "server.tls_certificate is not set" in " ".join(doctor.stdout.split()), doctor
     assert half.returncode == 2 and "server.tls_certificate is not set" in half.stderr, half
     swapped = refused(*where, env={"PAWL_SERVER_TLS_KEY": tls["PAWL_SERVER_TLS_CERTIFICATE"],
                                    "PAWL_SERVER_TLS_CERTIFICATE": tls["PAWL_SERVER_TLS_KEY"]})

@@ -239,7 +239,7 @@ static pawl_status serve(const struct pawl__cli_run *run,
     TRY(own_places(run, location, &socket, &jobs, reterr));
     TRY(pawl__cli_apps_id(location, apps_id, reterr));
     TRY(work_beside(run, location, &work, reterr));
-    TRY(pawl__cli_tls_read(run, &certificate, &key, reterr));
+    TRY(pawl__cli_tls_read(run->config, &certificate, &key, reterr));
     TRY(pawl__cli_tokens_path(run, &tokens, reterr));
     struct pawl__serve_options options = options_of(run, location, work);
     options.tokens = tokens.data;

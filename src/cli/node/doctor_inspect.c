@@ -18,6 +18,7 @@
 #include "cli/frame/run.h"
 #include "cli/frame/settings.h"
 #include "cli/node/doctor_checks.h"
+#include "cli/node/tls.h"
 #include "cli/node/versions.h"
 #include "config/config.h"
 #include "net/http/listen.h"
@@ -218,8 +219,30 @@ static void inspect_address(struct pawl__cli_doctor *doctor)
         struct pawl__cli_finding finding =
             pawl__cli_finding_problem(check, &error, "'pawl serve' does not start");
 
-        pawl__cli_finding_fix(&finding, "set server.listen to another address");
+        pawl__cli_finding_fix(&finding, "do so, or set server.listen to another address");
         pawl__cli_doctor_add(doctor, finding);
+    }
+}
+
+/* Whether `pawl serve` can use its certificate and key, when they are set. */
+static void inspect_tls(struct pawl__cli_doctor *doctor)
+{
+    static const char check[] = "TLS";
+    const char *path = pawl__config_text(doctor->config, PAWL__SERVER_TLS_CERTIFICATE);
+    AUTO(pawl__text_free) char *certificate = NULL;
+    AUTO(pawl__text_free) char *key = NULL;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    if (pawl__cli_tls_read(doctor->config, &certificate, &key, &error) != PAWL_OK) {
+        struct pawl__cli_finding finding =
+            pawl__cli_finding_problem(check, &error, "'pawl serve' does not start");
+
+        pawl__cli_finding_fix(&finding,
+                              "correct server.tls_certificate and server.tls_key, or set neither");
+        pawl__cli_doctor_add(doctor, finding);
+    } else if (certificate != NULL) {
+        pawl__cli_doctor_add(doctor,
+                             pawl__cli_finding_ok(check, "certificate '%s' and its key", path));
     }
 }
 
@@ -293,6 +316,7 @@ static const struct {
     { pawl__cli_inspect_stores, DATA },
     { pawl__cli_inspect_postgres, SETTINGS },
     { inspect_address, SETTINGS },
+    { inspect_tls, SETTINGS },
     { inspect_open_files, SETTINGS },
     { inspect_memory, SETTINGS },
     { inspect_clock, NOTHING },

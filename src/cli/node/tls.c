@@ -51,13 +51,13 @@ static pawl_status check_kind(
     return PAWL_OK;
 }
 
-pawl_status pawl__cli_tls_read(const struct pawl__cli_run *run,
+pawl_status pawl__cli_tls_read(const struct pawl__config *config,
                                char **ret_certificate,
                                char **ret_key,
                                pawl_error *reterr)
 {
-    const char *certificate = pawl__config_text(run->config, PAWL__SERVER_TLS_CERTIFICATE);
-    const char *key = pawl__config_text(run->config, PAWL__SERVER_TLS_KEY);
+    const char *certificate = pawl__config_text(config, PAWL__SERVER_TLS_CERTIFICATE);
+    const char *key = pawl__config_text(config, PAWL__SERVER_TLS_KEY);
 
     if ((certificate[0] == '\0') != (key[0] == '\0')) {
         return pawl__fail(
