@@ -469,7 +469,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_verify(pawl_ledger *ledger,
  *
  * Copies the ledger as of now into such a file while writers continue: written beside it, fsynced,
  * verified, renamed into place. CONFLICT: there is such a file already, or one that would be taken
- * for a part of it (-wal, -shm, .anchor). Whatever fails, no half of it stays behind. */
+ * for a part of it (-wal, -shm, .anchor). After a failure no partial file is left. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_snapshot_to(pawl_ledger *ledger,
                                                            const char *path,
                                                            pawl_progress progress,
@@ -558,10 +558,10 @@ typedef struct pawl_restored {
  *
  * CORRUPT: the snapshot or the tail is damaged; or a directory's newest snapshot is, or a tail is
  * shorter than its anchor says. In the last two cases accept_older restores what is left, and logs
- * how much is lost. A newest snapshot that cannot be looked at gives the status of that look (DENIED,
+ * how much is lost. A newest snapshot that cannot be read fails with the status of that read (DENIED,
  * UNSUPPORTED, ...), unless accept_older. CONFLICT: the target exists, or the tail is of another
- * ledger: the snapshot's last event is not in it. CANCELLED by `progress`. Whatever fails, no half
- * of a ledger stays behind. */
+ * ledger: the snapshot's last event is not in it. CANCELLED by `progress`. After a failure no
+ * partial ledger is left. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_snapshot_restore(const char *snapshot,
                                                          const pawl_restore_options *options,
                                                          pawl_restored *ret_restored,
@@ -641,7 +641,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_get_embedding(pawl_ledger *ledger
  *   {"id":"e-1","run_id":"village","turn":7,"kind":"say","actor":"ada","payload":{"text":"hello"},
  *    "created_at":"2026-01-29T10:20:30.5Z","schema_version":1}
  *
- * created_at is RFC 3339. The payload is kept as it is written, to the letter; it can also be a
+ * created_at is RFC 3339. The payload is kept byte for byte; it can also be a
  * string, `payload_text`, that holds it. `offset` and `hash` may be there; any other name is
  * INVALID. What is left out, or null, comes from `defaults` (NULL: none) and is empty when it has
  * none; only a turn must come from one of the two, where a negative one is none. Limits and the
@@ -660,14 +660,14 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_event_to_json(const pawl_event *event,
                                                       pawl_error *reterr);
 
 typedef enum pawl_file_format {
-    PAWL_FORMAT_JSONL,      /* an object of pawl_event_to_json a line */
-    PAWL_FORMAT_PARQUET,    /* a column a field; created_at is a TIMESTAMP in UTC, hash a BLOB */
+    PAWL_FORMAT_JSONL,      /* an object of pawl_event_to_json per line */
+    PAWL_FORMAT_PARQUET,    /* a column per field; created_at is a TIMESTAMP in UTC, hash a BLOB */
     PAWL_FORMAT_SEED_SQLITE /* import only: a database of the original schema, without hashes */
 } pawl_file_format;
 
 /* Writes the events that match, as of now, to a new file, fsynced and renamed into place ("-":
  * JSONL to standard output). CONFLICT: the file exists. `progress` counts offsets; it and
- * `ret_count` may be NULL. Embeddings stay behind. */
+ * `ret_count` may be NULL. Embeddings are not exported. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_export(pawl_ledger *ledger,
                                                       const char *path,
                                                       pawl_file_format format,
