@@ -227,7 +227,7 @@ static int rows_of(struct fixture *f, const char *event_id)
     if (on_disk) {
         pawl__delivery_pipeline_close(&f->pipeline);
         snprintf(sql, sizeof(sql), "SELECT count(*) FROM events WHERE event_id = '%s'", event_id);
-        count = atoi(sink_sql(f->sink, sql));
+        count = (int)strtol(sink_sql(f->sink, sql), NULL, 10);
         open_pipeline(f);
         return count;
     }

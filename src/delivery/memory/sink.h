@@ -69,11 +69,11 @@ pawl__delivery_memory_change(struct delivery_memory_sink *sink,
                              const struct delivery_transaction *transaction,
                              pawl_error *reterr);
 
-pawl_status pawl__delivery_memory_read_failed(struct delivery_sink *sink,
+pawl_status pawl__delivery_memory_read_failed(struct delivery_sink *base,
                                               const struct delivery_failed_query *query,
                                               struct delivery_failed_page *page,
                                               pawl_error *reterr);
-pawl_status pawl__delivery_memory_count_failed(struct delivery_sink *sink,
+pawl_status pawl__delivery_memory_count_failed(struct delivery_sink *base,
                                                const struct delivery_failed_query *query,
                                                uint64_t *ret_count,
                                                pawl_error *reterr);
