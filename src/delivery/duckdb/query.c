@@ -284,7 +284,7 @@ pawl_status pawl_delivery_query(const char *dir,
     NEED_TEXT(sql, reterr);
     NEED(visit, reterr);
     AUTO(query_done)
-    struct query query = { .sql = BUF_INIT(4 * SQL_BYTES_MAX),
+    struct query query = { .sql = BUF_INIT((size_t)4 * SQL_BYTES_MAX),
                            .text = BUF_INIT(ROW_TEXT_BYTES_MAX) };
     pawl_query_options taken = PAWL_QUERY_OPTIONS_INIT;
 

@@ -169,7 +169,7 @@ static pawl_status keep_path(struct delivery_declared *declared,
                              pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *found = NULL;
-    AUTO(pawl__buf_done) struct pawl__buf from = BUF_INIT(2 * LOCATION_BYTES_MAX);
+    AUTO(pawl__buf_done) struct pawl__buf from = BUF_INIT((size_t)2 * LOCATION_BYTES_MAX);
 
     TRY(find_path(path, &found, reterr));
     pawl__buf_add_format(&from, "%s%s", prefix, found);

@@ -154,7 +154,7 @@ void pawl__delivery_run_errand(struct delivery_runner *runner);
 
 /* --- runner.c: the thread of one pipeline --- */
 
-void pawl__delivery_runner_run(void *runner);
+void pawl__delivery_runner_run(void *context); /* the runner */
 
 /* --- status.c --- */
 
