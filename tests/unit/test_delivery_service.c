@@ -12,6 +12,8 @@
 #include "base/core/buf.h"
 #include "base/os/clock.h"
 #include "base/thread/thread.h"
+#include "delivery/service/declaration.h"
+#include "lib/fault.h"
 #include "lib/file.h"
 #include "lib/tempdir.h"
 #include "store/duckdb/duckdb.h"
@@ -669,6 +671,32 @@ static void test_a_preview_shows_rows_and_writes_nothing(void **state)
                   &f->error);
 }
 
+/* --- without memory --- */
+
+static void test_a_declaration_without_memory_is_refused_whole(void **state)
+{
+    static const char json[] =
+        "{\"name\": \"a\", \"from\": \"file:/srv/a.jsonl\", \"columns\": [{\"name\": \"n\"}]}";
+
+    (void)state;
+    FAULT_WALK (walk) {
+        AUTO(pawl__buf_done) struct pawl__buf stored = BUF_INIT(1 << 16);
+        struct delivery_declared declared = { .paused = false };
+        struct delivery_declared again = { .paused = false };
+        pawl_status status = pawl__delivery_declare(pawl_view_of(json), &declared, NULL);
+        if (status == PAWL_OK) {
+            pawl__delivery_declared_write(&declared, &stored);
+            status = pawl__buf_check(&stored, "it", NULL);
+        }
+        if (status == PAWL_OK) {
+            status = pawl__delivery_declared_read(pawl__buf_view(&stored), &again, NULL);
+        }
+        assert_int_equal(status, fault_fired() ? PAWL_NOMEM : PAWL_OK);
+        pawl__delivery_declared_done(&declared);
+        pawl__delivery_declared_done(&again);
+    }
+}
+
 /* --- what a caller may do wrong --- */
 
 #define REFUSED(call, words)                         \
@@ -773,6 +801,7 @@ int main(void)
         TEST(test_the_log_is_read_while_it_runs_and_after),
         TEST(test_sql_reads_within_its_limits),
         TEST(test_a_preview_shows_rows_and_writes_nothing),
+        TEST(test_a_declaration_without_memory_is_refused_whole),
         TEST(test_a_null_argument_is_invalid_by_its_name),
         TEST(test_options_out_of_range_are_invalid_by_their_name),
     };
