@@ -174,11 +174,11 @@ struct call {
     struct pawl_delivery *delivery;
 };
 
-static struct call enter(pawl_delivery *delivery) NO_LOCK_ANALYSIS
+static void enter(struct call *call, pawl_delivery *delivery) NO_LOCK_ANALYSIS
 {
     pawl__calls_enter(&delivery->calls);
     pawl__lock(&delivery->manage);
-    return (struct call){ delivery };
+    call->delivery = delivery;
 }
 
 static void leave(struct call *call) NO_LOCK_ANALYSIS
@@ -188,7 +188,9 @@ static void leave(struct call *call) NO_LOCK_ANALYSIS
 }
 
 /* One change at a time, from here to the end of the scope. */
-#define MANAGE(delivery_) AUTO(leave) struct call call_ __attribute__((unused)) = enter(delivery_)
+#define MANAGE(delivery_)          \
+    AUTO(leave) struct call call_; \
+    enter(&call_, (delivery_))
 
 /* --- open and close --- */
 
@@ -671,14 +673,17 @@ static pawl_status fail_rest(const struct delivery_runner *runner, pawl_error *r
 }
 
 /* TIMEOUT: look again when something changed. */
-static pawl_status judge_locked(const struct drain *drain, pawl_error *reterr)
-    REQUIRES_LOCK(drain->runner->delivery->lock);
-static pawl_status judge_locked(const struct drain *drain, pawl_error *reterr)
+static pawl_status judge_locked(struct pawl_delivery *delivery,
+                                const struct drain *drain,
+                                pawl_error *reterr) REQUIRES_LOCK(delivery->lock);
+static pawl_status judge_locked(struct pawl_delivery *delivery,
+                                const struct drain *drain,
+                                pawl_error *reterr)
 {
     const struct delivery_runner *runner = drain->runner;
     const char *name = runner->declared.is.name.data;
 
-    if (runner->delivery->is_closing) {
+    if (delivery->is_closing) {
         return pawl__fail(reterr, PAWL_CLOSED, "closed while pipeline '%s' was drained", name);
     }
     if (runner->is_gone) {
@@ -703,12 +708,11 @@ static pawl_status wait_some(const struct drain *drain, pawl_error *reterr)
         MIN(drain->deadline_ns, pawl__monotonic_ns(delivery->clock) + (int64_t)WATCH_NS);
     bool in_time = true;
 
-    pawl__lock(&drain->runner->delivery->lock);
-    pawl_status status = judge_locked(drain, reterr);
+    pawl__lock(&delivery->lock);
+    pawl_status status = judge_locked(delivery, drain, reterr);
     while (status == PAWL_TIMEOUT && in_time) {
-        in_time = pawl__cond_wait_until(
-            &drain->runner->delivery->changed, &drain->runner->delivery->lock, until_ns);
-        status = judge_locked(drain, reterr);
+        in_time = pawl__cond_wait_until(&delivery->changed, &delivery->lock, until_ns);
+        status = judge_locked(delivery, drain, reterr);
     }
     pawl__unlock(&drain->runner->delivery->lock);
     return status;
