@@ -810,6 +810,11 @@ def a_damaged_newest_snapshot():
     says(run("restore", wrong, code=6), "it ends at offset 1, its name says 77")
 
 
+def hear_hangup():
+    """The tests may run under nohup, and then pawl ignores it too."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def interrupt_in_the_middle(directory, *verb):
     """The signals come while the command is held up with its files half made: it must end with 1 and leave none."""
     before = sorted(os.listdir(directory))
@@ -817,8 +822,8 @@ def interrupt_in_the_middle(directory, *verb):
         log = os.path.join(place(), "passed")
         env = {**ENV, "PAWL_FAILPOINTS": "sqlite.backup.sync.before=delay:100000",  # the signal ends it
                "PAWL_FAILPOINTS_LOG": log}
-        process = subprocess.Popen(command(*verb), env=env, cwd=TOP,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = subprocess.Popen(command(*verb), env=env, cwd=TOP, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   preexec_fn=hear_hangup)
         deadline = time.monotonic() + WAIT_S
         while not os.path.exists(log) or "sqlite.backup.sync.before" not in open(log, encoding="utf-8").read():
             assert time.monotonic() < deadline and process.poll() is None

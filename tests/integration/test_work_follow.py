@@ -187,8 +187,12 @@ def test_many():
     Follower(node).read_head()
     before = threads(node)
     followers = [Follower(node) for _ in range(FOLLOWERS)]
-    for follower in followers:
-        assert " 200 " in follower.read_head(), follower.head
+    for i, follower in enumerate(followers):
+        while " 503 " in follower.read_head():  # 2,000 at once on a busy machine: it asks to come back
+            follower.close()
+            time.sleep(1)
+            follower = followers[i] = Follower(node)
+        assert " 200 " in follower.head, follower.head
     assert threads(node) <= before + 4, (threads(node), before)
     sizes = []
     for i in range(ROUNDS):
