@@ -714,7 +714,7 @@ static pawl_status wait_some(const struct drain *drain, pawl_error *reterr)
         in_time = pawl__cond_wait_until(&delivery->changed, &delivery->lock, until_ns);
         status = judge_locked(delivery, drain, reterr);
     }
-    pawl__unlock(&drain->runner->delivery->lock);
+    pawl__unlock(&delivery->lock);
     return status;
 }
 
