@@ -28,6 +28,9 @@ static bool add_events(void *context, struct pawl__buf *events)
         char id[24];
 
         any = follower->next(follower->part, &follower->position, &data);
+        if (data.broken) {
+            return false; /* no memory, or too large: a part of it would be a wrong change */
+        }
         if (any) {
             (void)snprintf(id, sizeof(id), "%" PRIu64, follower->position);
             pawl__http_event_write(
