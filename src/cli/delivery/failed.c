@@ -357,15 +357,21 @@ static const struct pawl__cli_command show = {
 
 static pawl_view who_am_i(const struct pawl__cli_run *run, char *room, size_t size)
 {
-    const struct passwd *user = getpwuid(geteuid());
     pawl_view given = value_of(run, "by");
+    struct passwd entry;
+    struct passwd *user = NULL;
+    char texts[4096];
 
-    if (user != NULL && user->pw_name != NULL) {
+    if (given.len > 0) {
+        return given;
+    }
+    if (getpwuid_r(geteuid(), &entry, texts, sizeof(texts), &user) == 0 && user != NULL
+        && user->pw_name != NULL) {
         snprintf(room, size, "%s", user->pw_name);
     } else {
         snprintf(room, size, "uid %lu", (unsigned long)geteuid());
     }
-    return given.len > 0 ? given : pawl_view_of(room);
+    return pawl_view_of(room);
 }
 
 static pawl_status print_result(const struct pawl__cli_run *run,
