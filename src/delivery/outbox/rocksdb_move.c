@@ -247,7 +247,7 @@ static pawl_status walk_kept(struct outbox_store *store,
 }
 
 static pawl_status move_kept(struct outbox_store *store,
-                             struct kept_walk *walk,
+                             const struct kept_walk *given,
                              uint64_t from,
                              uint64_t to,
                              kept_fn *each,
@@ -255,10 +255,11 @@ static pawl_status move_kept(struct outbox_store *store,
                              pawl_error *reterr)
 {
     AUTO(move_done) struct move move;
+    struct kept_walk walk = *given;
 
     TRY(move_begin(&move, store, reterr));
-    walk->move = &move;
-    TRY(walk_kept(store, walk, from, to, each, reterr));
+    walk.move = &move;
+    TRY(walk_kept(store, &walk, from, to, each, reterr));
     TRY(move_write(&move, reterr));
     *ret_count = move.count;
     return PAWL_OK;
