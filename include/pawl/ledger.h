@@ -105,7 +105,8 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_open(const char *location,
                                                     pawl_error *reterr);
 
 /* Ends the ledger in bounded time: `timeout_ms`, or 10 seconds (0), when the store hangs. Appends under way
- * finish or fail first; no call may start once this one has. See Closing in pawl.h. */
+ * finish or fail first; no call may start once this one has. INVALID, and it stays open: a reader still follows
+ * (pawl_reader_on_events). See Closing in pawl.h. */
 PAWL_API pawl_status pawl_ledger_close(pawl_ledger *ledger,
                                        uint32_t timeout_ms,
                                        pawl_error *reterr);

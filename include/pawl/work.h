@@ -85,7 +85,8 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_open(const char *location,
 /* Closes it in bounded time: `timeout_ms`, or 10 seconds (0), when the store hangs, interrupting it
  * (pawl_work_interrupt) after half of that. Calls under way that write or wait finish or fail first, and a waiting
  * claim is CANCELLED. No thread may be reading, and no call may start once this one has. Leases stay as they are,
- * except those of prefetched items (claim_ahead). See Closing in pawl.h. */
+ * except those of prefetched items (claim_ahead). INVALID, and it stays open: there is a subscription to changes.
+ * See Closing in pawl.h. */
 PAWL_API pawl_status pawl_work_close(pawl_work *work, uint32_t timeout_ms, pawl_error *reterr);
 
 /* --- Tasks ------------------------------------------------------------------------------------ */
@@ -289,7 +290,8 @@ typedef void (*pawl_work_claim_done)(void *context,
  * later with TIMEOUT, and whatever the store still leases is released; without wait_ms it is called when the store
  * returns. Of claims that wait for the same types and task, the oldest gets
  * the first item. BUSY: 65,536 wait already. claim_ahead does not count here: such a claim neither prefetches nor gets
- * prefetched items. pawl_work_close and pawl_work_cancel_waits end the wait with CANCELLED. */
+ * prefetched items. pawl_work_close and pawl_work_cancel_waits end the wait with CANCELLED; a claim that a `done` makes
+ * while the store is being closed may be refused at once. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_claim_async(pawl_work *work,
                                                          const pawl_claim *claim,
                                                          pawl_work_claim_done done,

@@ -571,6 +571,26 @@ static void test_every_function_of_the_header_is_called_here(void **state)
     assert_header_is_called("include/pawl/ledger.h", "tests/unit/test_ledger_arguments.c", 40);
 }
 
+static void told_of_nothing(void *context)
+{
+    (void)context;
+}
+
+static void test_a_ledger_stays_open_for_readers_that_follow(void **state)
+{
+    struct ledger_fixture *f = *state;
+    pawl_reader *reader = NULL;
+    pawl_ledger *ledger = NULL;
+
+    assert_ok(pawl_ledger_open("memory:", NULL, &ledger, &f->err), &f->err);
+    assert_ok(pawl_reader_open(ledger, NULL, &reader, &f->err), &f->err);
+    assert_ok(pawl_reader_on_events(reader, told_of_nothing, NULL, &f->err), &f->err);
+    assert_status(pawl_ledger_close(ledger, 0, &f->err), PAWL_INVALID, &f->err);
+    assert_message(&f->err, "a reader that follows is open");
+    pawl_reader_free(reader);
+    assert_ok(pawl_ledger_close(ledger, 0, &f->err), &f->err);
+}
+
 /* Of a program that was compiled against a header without the members after `size`: garbage follows. */
 static void test_json_of_an_older_event_reads_no_further_than_its_size(void **state)
 {
@@ -608,6 +628,7 @@ int main(int argc, char **argv)
         LEDGER_TEST(test_recall_checks_its_arguments),
         LEDGER_TEST(test_import_and_export_check_their_arguments),
         LEDGER_TEST(test_json_of_an_older_event_reads_no_further_than_its_size),
+        LEDGER_TEST(test_a_ledger_stays_open_for_readers_that_follow),
         LEDGER_TEST(test_callbacks_may_append_and_ask),
         LEDGER_TEST(test_closing_a_ledger_in_its_callback_does_nothing),
         LEDGER_TEST(test_every_function_of_the_header_is_called_here),

@@ -748,6 +748,101 @@ static void test_every_function_of_the_header_is_called_here(void **state)
     assert_header_is_called("include/pawl/work.h", "tests/unit/test_work_arguments.c", 60);
 }
 
+/* --- claims and subscriptions at the end of a store --- */
+
+enum { CLAIMS_MAX = 100000 }; /* far more than fit on a stack, one within the other */
+
+struct claimer {
+    pawl_work *work;
+    atomic_int begun;
+    atomic_int answered;
+};
+
+static void claim_again(void *context, pawl_claimed *claimed, const pawl_error *outcome);
+
+static void claim_once_more(struct claimer *claimer)
+{
+    pawl_claim claim = PAWL_CLAIM_INIT;
+
+    claim.holder = pawl_view_of("h");
+    claim.wait_ms = PATIENCE_S * 1000;
+    if (atomic_fetch_add(&claimer->begun, 1) >= CLAIMS_MAX
+        || pawl_work_claim_async(claimer->work, &claim, claim_again, claimer, NULL) != PAWL_OK) {
+        atomic_fetch_sub(&claimer->begun, 1);
+    }
+}
+
+static void claim_again(void *context, pawl_claimed *claimed, const pawl_error *outcome)
+{
+    struct claimer *claimer = context;
+
+    assert_int_not_equal(outcome->status, PAWL_OK);
+    pawl_claimed_free(claimed);
+    claim_once_more(claimer);
+    atomic_fetch_add(&claimer->answered, 1);
+}
+
+static void test_an_answer_that_claims_again_does_not_keep_the_store_from_closing(void **state)
+{
+    struct work_fixture *f = *state;
+    struct claimer claimer = { .work = NULL };
+
+    assert_ok(pawl_work_open("memory:", NULL, &claimer.work, &f->err), &f->err);
+    for (int i = 0; i < 100; i++) {
+        claim_once_more(&claimer);
+    }
+    assert_ok(pawl_work_close(claimer.work, PATIENCE_S * 1000, &f->err), &f->err);
+    assert_true(claimer.begun >= 100);
+    assert_int_equal(claimer.begun, claimer.answered);
+}
+
+struct subscriber {
+    pawl_work *work;
+    pawl_status closed;
+    pawl_error error;
+    sem_t told;
+};
+
+static void close_when_told(void *context)
+{
+    struct subscriber *subscriber = context;
+
+    subscriber->closed = pawl_work_close(subscriber->work, 0, &subscriber->error);
+    sem_post(&subscriber->told);
+}
+
+static void test_a_store_stays_open_for_its_subscribers(void **state)
+{
+    struct work_fixture *f = *state;
+    struct subscriber subscriber = { .closed = PAWL_OK };
+    pawl_work_subscription *subscription = NULL;
+    pawl_task task = PAWL_TASK_INIT;
+    pawl_submission submission = PAWL_SUBMISSION_INIT;
+    struct timespec deadline;
+
+    assert_int_equal(sem_init(&subscriber.told, 0, 0), 0);
+    assert_ok(pawl_work_open("memory:", NULL, &subscriber.work, &f->err), &f->err);
+    pawl_work *work = subscriber.work;
+    assert_ok(
+        pawl_work_changes_subscribe(work, close_when_told, &subscriber, &subscription, &f->err),
+        &f->err);
+    task.task_id = ID;
+    submission.task_id = ID;
+    submission.work_type = ID;
+    assert_ok(pawl_task_create(work, &task, NULL, 0, &f->err), &f->err);
+    assert_ok(pawl_work_submit(work, &submission, 1, NULL, &f->err), &f->err);
+    clock_gettime(CLOCK_REALTIME, &deadline);
+    deadline.tv_sec += PATIENCE_S;
+    assert_int_equal(sem_timedwait(&subscriber.told, &deadline), 0);
+    assert_status(pawl_work_close(work, 0, &f->err), PAWL_INVALID, &f->err);
+    assert_message(&f->err, "a subscription to changes is open");
+    pawl_work_changes_unsubscribe(subscription); /* it does not run any more */
+    assert_int_equal(subscriber.closed, PAWL_INVALID);
+    assert_int_equal(subscriber.error.detail, PAWL_DETAIL_WRONG_THREAD);
+    assert_ok(pawl_work_close(work, 0, &f->err), &f->err);
+    sem_destroy(&subscriber.told);
+}
+
 static bool any_difference(void *context, const pawl_difference *difference)
 {
     (void)context;
@@ -809,6 +904,8 @@ int main(int argc, char **argv)
         work_test(test_a_visitor_may_call_and_its_close_does_nothing),
         work_test(test_an_answer_may_read_and_is_told_that_it_must_not_wait),
         work_test(test_work_under_a_key_may_call_and_its_close_does_nothing),
+        work_test(test_an_answer_that_claims_again_does_not_keep_the_store_from_closing),
+        work_test(test_a_store_stays_open_for_its_subscribers),
         work_test(test_every_function_of_the_header_is_called_here),
     };
 

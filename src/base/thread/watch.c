@@ -21,6 +21,14 @@ void pawl__watch_init(struct pawl__watch *watch, pawl__watch_fn outside, void *c
     pawl__cancel_init(&watch->cancel, NULL);
 }
 
+bool pawl__watch_has_subscribers(struct pawl__watch *watch)
+{
+    pawl__lock(&watch->lock);
+    bool any = watch->subscribers != NULL;
+    pawl__unlock(&watch->lock);
+    return any;
+}
+
 void pawl__watch_done(struct pawl__watch *watch)
 {
     REQUIRE(watch->subscribers == NULL);

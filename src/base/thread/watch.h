@@ -55,6 +55,9 @@ struct pawl__watch {
 /* `outside` may be NULL. */
 void pawl__watch_init(struct pawl__watch *watch, pawl__watch_fn outside, void *context);
 
+/* Whether somebody is subscribed. */
+bool pawl__watch_has_subscribers(struct pawl__watch *watch);
+
 /* Ends the threads; nobody may wait or be subscribed any more. */
 void pawl__watch_done(struct pawl__watch *watch);
 

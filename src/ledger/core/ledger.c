@@ -217,6 +217,10 @@ pawl_status pawl_ledger_close(pawl_ledger *ledger, uint32_t timeout_ms, pawl_err
     }
     TRY(pawl__calls_check_outside(ledger, "the ledger", reterr));
     TRY(pawl__calls_check_outside(ledger->engine.commit, "the ledger", reterr));
+    if (ledger->engine.watch_ready && pawl__watch_has_subscribers(&ledger->engine.watch)) {
+        return pawl__fail(
+            reterr, PAWL_INVALID, "a reader that follows is open: free it before the ledger");
+    }
     /* After TIMEOUT it is left behind: what was acknowledged is on disk. */
     TRY(pawl__engine_close(&ledger->engine, timeout_ms, NULL, NULL, reterr));
     stop_anchor_thread(ledger);

@@ -154,10 +154,12 @@ pawl_status pawl_ledger_export(pawl_ledger *ledger,
                                uint64_t *ret_count,
                                pawl_error *reterr)
 {
-    struct ledger_export export = { ledger, filter, { progress, progress_context }, 0 };
+    pawl_event_filter whole = PAWL_EVENT_FILTER_INIT;
+    struct ledger_export export = { ledger, &whole, { progress, progress_context }, 0 };
 
     NEED(ledger, reterr);
     NEED_TEXT(path, reterr);
+    TRY(pawl__ledger_check_filter(filter, &whole, reterr));
     if (format != PAWL_FORMAT_JSONL && format != PAWL_FORMAT_PARQUET) {
         return pawl__fail(reterr, PAWL_INVALID, "format: only JSONL and Parquet are written");
     }

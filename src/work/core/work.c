@@ -253,6 +253,10 @@ pawl_status pawl_work_close(pawl_work *work, uint32_t timeout_ms, pawl_error *re
     }
     TRY(pawl__calls_check_outside(work, "work", reterr));
     TRY(pawl__work_check_thread(work, reterr));
+    if (work->waiters.ready && pawl__watch_has_subscribers(&work->changes)) {
+        return pawl__fail(
+            reterr, PAWL_INVALID, "a subscription to changes is open: end it before the store");
+    }
     if (work->engine.watch_ready) {
         pawl_work_cancel_waits(work);
     }

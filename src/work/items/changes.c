@@ -200,8 +200,19 @@ pawl_status pawl_work_changes(pawl_work *work,
 
 struct pawl_work_subscription {
     pawl_work *work;
+    void (*notify)(void *context);
+    void *context;
     struct pawl__watch_subscriber subscriber;
 };
+
+/* It may end its subscription, which is not looked at afterwards. */
+static void tell_subscriber(void *context)
+{
+    const struct pawl_work_subscription *subscription = context;
+
+    INSIDE(subscription->work);
+    subscription->notify(subscription->context);
+}
 
 /* Something was committed elsewhere. */
 static void pass_on(void *context)
@@ -235,13 +246,13 @@ pawl_status pawl_work_changes_subscribe(pawl_work *work,
     if (subscription == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a subscription");
     }
-    subscription->work = work;
+    *subscription = (struct pawl_work_subscription){ work, notify, context, { .fd = -1 } };
     pawl__lock(&work->waiters.lock);
     pawl_status status = follow_locked(work, reterr);
     pawl__unlock(&work->waiters.lock);
     if (status == PAWL_OK) {
         status = pawl__watch_subscribe(
-            &work->changes, &subscription->subscriber, notify, context, reterr);
+            &work->changes, &subscription->subscriber, tell_subscriber, subscription, reterr);
     }
     if (status != PAWL_OK) {
         free(subscription);

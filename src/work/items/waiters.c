@@ -498,6 +498,27 @@ static pawl_status add_locked(struct work_waiters *waiters,
     return PAWL_OK;
 }
 
+/* The first request of a claim. When the store takes it no more and the claim would end with that, it is refused
+ * instead of answered: a `done` that claims again would otherwise call itself until the stack ends. */
+static pawl_status ask_first(struct work_waiter *waiter, pawl_error *reterr)
+{
+    struct work_waiters *waiters = waiter->waiters;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    if (pawl__work_submit_request_async(waiters->work, &waiter->claiming.request, &error)
+        == PAWL_OK) {
+        return PAWL_OK;
+    }
+    waiter->claiming.request.item.outcome = error;
+    pawl__lock(&waiters->lock);
+    bool ends = take_back_locked(waiters, waiter);
+    waiter->refs -= ends; /* of the list, which has let go of it */
+    pawl__unlock(&waiters->lock);
+    error = outcome_of(waiter, &error);
+    unref(waiter);
+    return ends ? pawl__fail_with(reterr, error.status, &error) : PAWL_OK;
+}
+
 pawl_status pawl__work_waiters_claim(struct work_waiters *waiters,
                                      const struct work_claiming *claiming,
                                      pawl_work_claim_done done,
@@ -520,7 +541,7 @@ pawl_status pawl__work_waiters_claim(struct work_waiters *waiters,
         free(waiter);
         pawl__calls_leave(&waiters->work->engine.calls);
     } else if (asks) {
-        send_requests(waiter);
+        status = ask_first(waiter, reterr);
     }
     return status;
 }
