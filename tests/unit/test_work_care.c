@@ -22,6 +22,12 @@ static void test_recovery_names_where_a_task_goes_on(void **state)
     assert_null(recovery->resume);
     assert_null(recovery->iteration_end);
     assert_int_equal(recovery->item_count + recovery->key_count, 0);
+    assert_int_equal(recovery->size, sizeof(pawl_recovery));
+    char *json = NULL;
+    size_t len = 0;
+    assert_ok(pawl_recovery_to_json(recovery, &json, &len, &f->err), &f->err);
+    assert_non_null(strstr(json, "\"resume\":null"));
+    pawl_free(json);
     pawl_recovery_free(recovery);
 
     care_finish(f, "t", "i1");

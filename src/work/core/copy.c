@@ -187,6 +187,7 @@ void *pawl__work_record_new(size_t size, struct pawl__arena **ret_arena)
         return NULL;
     }
     *ret_arena = &held->arena;
+    memcpy(held->record, &size, sizeof(size)); /* every public struct begins with it */
     return held->record;
 }
 
