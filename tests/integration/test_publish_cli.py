@@ -11,12 +11,16 @@ import time
 
 sys.path.insert(0, os.path.join(os.environ["PAWL_SOURCE"], "tests", "lib"))
 from command import PAWL, check_advice, environment  # noqa: E402
-from jetstream import Server, program  # noqa: E402
+from jetstream import Server  # noqa: E402
 from tap import done, it  # noqa: E402
 
 TOP = tempfile.mkdtemp(prefix="pawl-publish-")
 ENV = {**environment(TOP), "PRODUCER_WAL_RETRY_BACKOFF": "20ms", "PRODUCER_WAL_RETRY_INTERVAL": "100ms"}
 WAIT_S = 240
+
+
+def new_server():
+    return Server(tempfile.mkdtemp(dir=TOP))
 
 
 def run(*args, code=0, text="", more=None):
@@ -93,9 +97,10 @@ def names_the_line_that_is_no_event():
 
 
 def keeps_events_while_there_is_no_broker():
-    server = Server()
+    server = new_server()
     data = ["--data", tempfile.mkdtemp(dir=TOP)]
     try:
+        server.kill()
         late = run("publish", "later", "--to", server.url, "--wait", "50ms", *data, text=lines(range(50)), code=5)
         assert "50 events still wait in the outbox" in late.stderr, late.stderr
         status = json.loads(run("outbox", "status", "--json", *data).stdout)
@@ -106,7 +111,7 @@ def keeps_events_while_there_is_no_broker():
         assert publish(server, "later", *data)["published"] == 50
         assert numbers(server, "later") == list(range(50))
     finally:
-        server.remove()
+        server.stop()
 
 
 def killed_anywhere_publishes_each_line_once():
@@ -129,17 +134,16 @@ def killed_anywhere_publishes_each_line_once():
 
 
 def publishes_again_what_the_server_lost():
-    server = Server()
+    server = new_server()
     data = ["--data", tempfile.mkdtemp(dir=TOP)]
     try:
-        server.start()
         server.make_stream("TAIL", "tail")
         publish(server, "tail", *data, text=lines(range(20)))
-        server.end(kill=False)
+        server.stop()
         server.save()
         server.start()
         publish(server, "tail", *data, text=lines(range(20, 60)))
-        server.end()
+        server.kill()
         server.put_back()
         server.start()
         assert len(server.messages("TAIL")) == 20
@@ -147,7 +151,7 @@ def publishes_again_what_the_server_lost():
         assert (again["republished"], again["pending"]) == (40, 0), again
         assert numbers(server, "tail") == list(range(70))
     finally:
-        server.remove()
+        server.stop()
 
 
 def shows_and_retries_what_the_server_refuses():
@@ -185,9 +189,7 @@ def refuses_what_cannot_be():
     assert "PRODUCER_WAL_KEEP" in bad, bad
 
 
-assert program(), "nats-server is not installed"
-SERVER = Server()
-SERVER.start()
+SERVER = new_server()
 try:
     it("publishes a file and standard input, each line once", publishes_a_file_and_standard_input_once)
     it("splits a subject by a key", splits_by_a_key)
@@ -198,5 +200,5 @@ try:
     it("shows and retries what the server refuses", shows_and_retries_what_the_server_refuses)
     it("refuses what cannot be", refuses_what_cannot_be)
 finally:
-    SERVER.remove()
+    SERVER.stop()
 done()
