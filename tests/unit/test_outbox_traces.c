@@ -41,7 +41,7 @@ static int set_up(void **state)
         .limits = { .backoff = { 10 * NS_PER_S, 10 * NS_PER_S }, .attempts_max = 3 },
         .keep_ns = 180 * NS_PER_S,
         .check_ns = 30 * NS_PER_S,
-        .horizon_ns = 48 * 3600 * NS_PER_S,
+        .horizon_ns = INT64_C(48) * 3600 * NS_PER_S,
         .ids_max = 1000,
     };
     open_loop(f);

@@ -293,7 +293,7 @@ static pawl_status publish_lines(struct publish *publish, int fd, pawl_error *re
     return sent != PAWL_OK ? pawl__fail_with(reterr, sent, &late) : shown;
 }
 
-static void close_input(int *fd)
+static void close_input(const int *fd)
 {
     if (*fd > STDIN_FILENO) {
         close(*fd);

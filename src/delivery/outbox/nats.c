@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/core/error.h"
 #include "base/core/sha256.h"
@@ -139,15 +140,17 @@ static pawl_status stream_info(struct outbox_broker *base,
     return PAWL_OK;
 }
 
-/* "0123456789abcdef-17"; anybody may have written it. */
+/* "0123456789abcdef-17"; anybody may have written it, and what is not of this form names nobody. */
 static struct outbox_origin parse_origin(const char *text)
 {
-    struct outbox_origin origin = { 0, 0 };
-    char end = '\0';
+    enum { OUTBOX_DIGITS = 16 };
+    const char *number = &text[OUTBOX_DIGITS + 1];
 
-    return sscanf(text, "%16" SCNx64 "-%20" SCNu64 "%c", &origin.outbox, &origin.number, &end) == 2
-               ? origin
-               : (struct outbox_origin){ 0, 0 };
+    if (strspn(text, "0123456789abcdef") != OUTBOX_DIGITS || text[OUTBOX_DIGITS] != '-'
+        || number[0] == '\0' || strspn(number, "0123456789") != strlen(number)) {
+        return (struct outbox_origin){ 0, 0 };
+    }
+    return (struct outbox_origin){ strtoull(text, NULL, 16), strtoull(number, NULL, 10) };
 }
 
 static pawl_status get(struct outbox_broker *base,
