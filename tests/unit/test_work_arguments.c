@@ -843,6 +843,55 @@ static void test_a_store_stays_open_for_its_subscribers(void **state)
     sem_destroy(&subscriber.told);
 }
 
+static bool write_item(void *context, const pawl_item *item)
+{
+    char *json = NULL;
+
+    assert_int_equal(item->size, sizeof(*item));
+    assert_int_equal(pawl_item_to_json(item, &json, NULL, NULL), PAWL_OK);
+    pawl_free(json);
+    ++*(int *)context;
+    return true;
+}
+
+static bool write_checkpoint(void *context, const pawl_checkpoint *checkpoint)
+{
+    char *json = NULL;
+
+    assert_int_equal(checkpoint->size, sizeof(*checkpoint));
+    assert_int_equal(checkpoint->evidence->size, sizeof(*checkpoint->evidence));
+    assert_int_equal(pawl_checkpoint_to_json(checkpoint, &json, NULL, NULL), PAWL_OK);
+    pawl_free(json);
+    ++*(int *)context;
+    return true;
+}
+
+static void test_what_a_visitor_gets_has_its_size(void **state)
+{
+    struct work_fixture *f = *state;
+    pawl_task task = PAWL_TASK_INIT;
+    pawl_submission submission = PAWL_SUBMISSION_INIT;
+    pawl_evidence evidence = PAWL_EVIDENCE_INIT;
+    pawl_checkpoint checkpoint = PAWL_CHECKPOINT_INIT;
+    pawl_work *work = NULL;
+    int visited = 0;
+
+    assert_ok(pawl_work_open("memory:", NULL, &work, &f->err), &f->err);
+    task.task_id = submission.task_id = submission.work_type = checkpoint.task_id = ID;
+    evidence.subject = pawl_view_of("/");
+    checkpoint.evidence = &evidence;
+    checkpoint.evidence_count = 1;
+    checkpoint.snapshot_data = pawl_view_of("{}");
+    assert_ok(pawl_task_create(work, &task, NULL, 0, &f->err), &f->err);
+    assert_ok(pawl_work_submit(work, &submission, 1, NULL, &f->err), &f->err);
+    assert_ok(pawl_checkpoint_add(work, &checkpoint, NULL, NULL, NULL, 0, &f->err), &f->err);
+    assert_ok(pawl_work_list(work, NULL, write_item, &visited, &f->err), &f->err);
+    assert_ok(pawl_checkpoint_list(work, ID, EMPTY, NULL, write_checkpoint, &visited, &f->err),
+              &f->err);
+    assert_int_equal(visited, 2);
+    assert_ok(pawl_work_close(work, 0, &f->err), &f->err);
+}
+
 static bool any_difference(void *context, const pawl_difference *difference)
 {
     (void)context;
@@ -906,6 +955,7 @@ int main(int argc, char **argv)
         work_test(test_work_under_a_key_may_call_and_its_close_does_nothing),
         work_test(test_an_answer_that_claims_again_does_not_keep_the_store_from_closing),
         work_test(test_a_store_stays_open_for_its_subscribers),
+        work_test(test_what_a_visitor_gets_has_its_size),
         work_test(test_every_function_of_the_header_is_called_here),
     };
 

@@ -44,8 +44,10 @@ struct item_walk {
 static bool show_item(void *context, const struct work_row *row)
 {
     struct item_walk *walk = context;
+    pawl_item item = row->item;
 
-    return walk->visit(walk->context, &row->item);
+    item.size = sizeof(item); /* a row has none */
+    return walk->visit(walk->context, &item);
 }
 
 static pawl_status check_filter(const pawl_item_filter *filter, pawl_error *reterr)

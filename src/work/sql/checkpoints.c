@@ -74,6 +74,7 @@ static pawl_status gather_piece(struct gathered *gathered,
                           VIEW_ARGS(checkpoint->checkpoint_id));
     }
     pawl_evidence *piece = &gathered->pieces[checkpoint->evidence_count];
+    piece->size = sizeof(*piece);
     if (!pawl__arena_copy(&gathered->arena, col_text(row, 10), &piece->subject)
         || !pawl__arena_copy(&gathered->arena, col_text(row, 11), &piece->expected)) {
         return no_memory(reterr);
