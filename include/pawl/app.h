@@ -457,27 +457,24 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_read_record(pawl_app *app,
                                                         void *context,
                                                         pawl_error *reterr);
 
-/* The C-records of a workspace whose id is `from` or above (0: all). */
+/* The C-records of a workspace in order of their ids, from the id page->from on. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_read_c_records(pawl_app *app,
                                                            uint64_t workspace,
-                                                           uint64_t from,
-                                                           uint64_t limit,
+                                                           pawl_page *page,
                                                            pawl_app_record_visit visit,
                                                            void *context,
                                                            pawl_error *reterr);
 
-/* Events from an offset on. */
+/* Events in order of their offsets, from page->from on. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_read_wlog(pawl_app *app,
                                                       uint64_t workspace,
-                                                      uint64_t from,
-                                                      uint64_t limit,
+                                                      pawl_page *page,
                                                       pawl_app_event_visit visit,
                                                       void *context,
                                                       pawl_error *reterr);
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_read_plog(pawl_app *app,
                                                       uint16_t partition,
-                                                      uint64_t from,
-                                                      uint64_t limit,
+                                                      pawl_page *page,
                                                       pawl_app_event_visit visit,
                                                       void *context,
                                                       pawl_error *reterr);

@@ -28,9 +28,17 @@
  *   Visitors    bool (*pawl_T_visit)(void *context, const T *): called in order on the thread of the
  *               call, until it returns false, which is no error. What it gets is borrowed for the
  *               call. It may call anything except close on the same handle.
- *   Pages       A long list takes `from`, the first key to visit (0 or empty: the beginning), and
- *               `limit`, the most to visit (0: all). `from` of the next page is the key after the
- *               last one that was visited.
+ *   Pages       A list that may be long takes a pawl_page, or NULL for all of it: `limit` is the most to
+ *               visit, `from` (numbers) or `from_id` (ids) the first one. The call sets `more`, and
+ *               moves `from` or `from_id` to where the next page begins:
+ *
+ *                   pawl_page page = PAWL_PAGE_INIT;
+ *                   page.limit = 100;
+ *                   do {
+ *                       status = pawl_task_list(work, NULL, &page, visit, context, &error);
+ *                   } while (status == PAWL_OK && page.more);
+ *
+ *               A visitor that returns false ends the page as the limit does.
  *   Durability  PAWL_OK from a call that writes means: on disk, survives a power cut. A weaker
  *               mode exists only where its header names it.
  *   Threads     Any function may be called from any thread unless its header says otherwise.
@@ -185,6 +193,23 @@ typedef struct pawl_view {
 
 /* The view of a NUL-terminated string; NULL gives the empty view. */
 PAWL_API pawl_view pawl_view_of(const char *text);
+
+#define PAWL_PAGE_ID_SIZE 256 /* of from_id, with the NUL */
+
+/* One page of a list. See Pages above. */
+typedef struct pawl_page {
+    size_t size;    /* PAWL_PAGE_INIT sets it */
+    uint64_t limit; /* the most to visit; 0: all */
+    uint64_t
+        from; /* the first number; 0: the beginning. At the end of a log, the number of its next entry */
+    char from_id[PAWL_PAGE_ID_SIZE]; /* the first id; empty: the beginning */
+    bool more; /* set by the call: entries follow, and from or from_id is the next */
+} pawl_page;
+
+#define PAWL_PAGE_INIT                     \
+    {                                      \
+        sizeof(pawl_page), 0, 0, "", false \
+    }
 
 /* What became of an asynchronous call without a result. See Async above. */
 typedef void (*pawl_done)(void *context, const pawl_error *outcome);

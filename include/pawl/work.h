@@ -133,20 +133,11 @@ PAWL_API void pawl_task_free(pawl_task *task);
 
 typedef bool (*pawl_task_visit)(void *context, const pawl_task *task);
 
-/* Tasks in order of creation, with their items counted, until `visit` returns false. `status` NULL:
+/* Tasks with their items counted: a page in order of their ids, without one all in order of creation. `status` NULL:
  * any. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_task_list(pawl_work *work,
                                                   const pawl_task_status *status,
-                                                  pawl_task_visit visit,
-                                                  void *context,
-                                                  pawl_error *reterr);
-
-/* The same in order of their ids, from `from_id` on (empty: the first), `limit` at the most (0: all). A
- * page of a long list costs what is in it: the next one begins after the last id of this one. */
-PAWL_API PAWL_MUST_USE pawl_status pawl_task_page(pawl_work *work,
-                                                  const pawl_task_status *status,
-                                                  pawl_view from_id,
-                                                  uint64_t limit,
+                                                  pawl_page *page,
                                                   pawl_task_visit visit,
                                                   void *context,
                                                   pawl_error *reterr);
@@ -400,28 +391,22 @@ typedef struct pawl_item_filter {
     pawl_view work_type; /* empty: any */
     pawl_view lease_holder;
     uint32_t statuses; /* bits 1 << pawl_item_status; 0: any */
-    uint64_t limit;    /* 0: no limit */
-    /* In order of their ids, from `from_id` on (empty: the first): for pages of a long list. Each
-     * costs what is in it and what the other filters pass over; on PostgreSQL one of a task sorts
-     * that task. */
-    bool by_id;
-    pawl_view from_id;
+    bool by_id;        /* in order of their ids, else of creation */
 } pawl_item_filter;
 
-#define PAWL_ITEM_FILTER_INIT                                                         \
-    {                                                                                 \
-        sizeof(pawl_item_filter), { NULL, 0 }, { NULL, 0 }, { NULL, 0 }, 0, 0, false, \
-        {                                                                             \
-            NULL, 0                                                                   \
-        }                                                                             \
+#define PAWL_ITEM_FILTER_INIT                                                     \
+    {                                                                             \
+        sizeof(pawl_item_filter), { NULL, 0 }, { NULL, 0 }, { NULL, 0 }, 0, false \
     }
 
 typedef bool (*pawl_item_visit)(void *context, const pawl_item *item);
 
-/* Items in order of creation, unless the filter says by_id, until `visit` returns false. `filter` may be
- * NULL. */
+/* Items in order of creation, unless the filter says by_id. `filter` may be NULL. Only a list by id can be resumed:
+ * in order of creation from_id must be empty and stays so. A page by id costs what is in it and what the filter
+ * passes over; on PostgreSQL one of a task sorts that task. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_list(pawl_work *work,
                                                   const pawl_item_filter *filter,
+                                                  pawl_page *page,
                                                   pawl_item_visit visit,
                                                   void *context,
                                                   pawl_error *reterr);
@@ -664,21 +649,12 @@ PAWL_API void pawl_checkpoint_free(pawl_checkpoint *checkpoint);
 
 typedef bool (*pawl_checkpoint_visit)(void *context, const pawl_checkpoint *checkpoint);
 
-/* In order of their numbers. `type` NULL: all; `work_item_id` empty: all. */
+/* In order of their numbers, from page->from on. `type` NULL: all; `work_item_id` empty: all. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_checkpoint_list(pawl_work *work,
                                                         pawl_view task_id,
                                                         pawl_view work_item_id,
                                                         const pawl_checkpoint_type *type,
-                                                        pawl_checkpoint_visit visit,
-                                                        void *context,
-                                                        pawl_error *reterr);
-
-/* The same from a number on, `limit` at the most (0: all). */
-PAWL_API PAWL_MUST_USE pawl_status pawl_checkpoint_page(pawl_work *work,
-                                                        pawl_view task_id,
-                                                        const pawl_checkpoint_type *type,
-                                                        int64_t from_sequence,
-                                                        uint64_t limit,
+                                                        pawl_page *page,
                                                         pawl_checkpoint_visit visit,
                                                         void *context,
                                                         pawl_error *reterr);

@@ -31,12 +31,21 @@ bool pawl__serve_page_has_room(struct pawl__serve_page *page, pawl_view position
     return false;
 }
 
-bool pawl__serve_page_has_room_at(struct pawl__serve_page *page, uint64_t position)
+void pawl__serve_page_follow(struct pawl__serve_page *page, const pawl_page *listed)
 {
-    char text[32];
+    (void)snprintf(page->next, sizeof(page->next), "%s", listed->more ? listed->from_id : "");
+}
 
-    (void)snprintf(text, sizeof(text), "%" PRIu64, position);
-    return pawl__serve_page_has_room(page, pawl_view_of(text));
+void pawl__serve_page_follow_at(struct pawl__serve_page *page, const pawl_page *listed)
+{
+    if (listed->more) {
+        (void)snprintf(page->next, sizeof(page->next), "%" PRIu64, listed->from);
+    }
+}
+
+static bool has_space(const struct pawl__serve_page *page)
+{
+    return !page->body.broken && page->body.len <= PAGE_BYTES;
 }
 
 static void begin_item(struct pawl__serve_page *page)
@@ -50,14 +59,14 @@ bool pawl__serve_page_add(struct pawl__serve_page *page,
 {
     begin_item(page);
     pawl__record_write(record, value, &page->body);
-    return !page->body.broken;
+    return has_space(page);
 }
 
 bool pawl__serve_page_add_json(struct pawl__serve_page *page, pawl_view json)
 {
     begin_item(page);
     pawl__buf_add(&page->body, json);
-    return !page->body.broken;
+    return has_space(page);
 }
 
 void pawl__serve_page_end_list(struct pawl__serve_page *page)

@@ -43,9 +43,12 @@ void pawl__serve_page_done(struct pawl__serve_page *page);
 
 /* True when there is room for one more; else `position` is where the next page begins. */
 bool pawl__serve_page_has_room(struct pawl__serve_page *page, pawl_view position);
-bool pawl__serve_page_has_room_at(struct pawl__serve_page *page, uint64_t position);
 
-/* False: the page is too large, or there is no memory. */
+/* The next page begins where that of the library does: at an id, or at a number. */
+void pawl__serve_page_follow(struct pawl__serve_page *page, const pawl_page *listed);
+void pawl__serve_page_follow_at(struct pawl__serve_page *page, const pawl_page *listed);
+
+/* False: the page is as large as one may be, or there is no memory. */
 bool pawl__serve_page_add(struct pawl__serve_page *page,
                           const struct pawl__record *record,
                           const void *value);

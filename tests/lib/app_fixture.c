@@ -282,14 +282,23 @@ static char *finish(struct app_fixture *f, pawl_status status, struct pawl__buf 
     return made;
 }
 
+static pawl_page page_of(uint64_t from, uint64_t limit)
+{
+    pawl_page page = PAWL_PAGE_INIT;
+
+    page.from = from;
+    page.limit = limit;
+    return page;
+}
+
 char *app_c_records(struct app_fixture *f, uint64_t workspace, uint64_t from, uint64_t limit)
 {
     struct pawl__buf text = BUF_INIT(1 << 20);
+    pawl_page page = page_of(from, limit);
 
-    return finish(
-        f,
-        pawl_app_read_c_records(f->app, workspace, from, limit, visit_record, &text, &f->error),
-        &text);
+    return finish(f,
+                  pawl_app_read_c_records(f->app, workspace, &page, visit_record, &text, &f->error),
+                  &text);
 }
 
 char *app_record(struct app_fixture *f, uint64_t workspace, uint64_t id)
@@ -303,17 +312,17 @@ char *app_record(struct app_fixture *f, uint64_t workspace, uint64_t id)
 char *app_wlog(struct app_fixture *f, uint64_t workspace, uint64_t from, uint64_t limit)
 {
     struct pawl__buf text = BUF_INIT(1 << 20);
+    pawl_page page = page_of(from, limit);
 
-    return finish(f,
-                  pawl_app_read_wlog(f->app, workspace, from, limit, visit_event, &text, &f->error),
-                  &text);
+    return finish(
+        f, pawl_app_read_wlog(f->app, workspace, &page, visit_event, &text, &f->error), &text);
 }
 
 char *app_plog(struct app_fixture *f, uint16_t partition, uint64_t from, uint64_t limit)
 {
     struct pawl__buf text = BUF_INIT(1 << 20);
+    pawl_page page = page_of(from, limit);
 
-    return finish(f,
-                  pawl_app_read_plog(f->app, partition, from, limit, visit_event, &text, &f->error),
-                  &text);
+    return finish(
+        f, pawl_app_read_plog(f->app, partition, &page, visit_event, &text, &f->error), &text);
 }

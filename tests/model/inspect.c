@@ -60,18 +60,20 @@ static int by_id(const void *a, const void *b)
                                  (*(pawl_item *const *)b)->work_item_id);
 }
 
-static bool matches(const pawl_item_filter *filter, const pawl_item *item)
+static bool matches(const struct work_item_query *query, const pawl_item *item)
 {
+    const pawl_item_filter *filter = &query->filter;
+
     return (filter->task_id.len == 0 || pawl__view_equal(filter->task_id, item->task_id))
            && (filter->work_type.len == 0 || pawl__view_equal(filter->work_type, item->work_type))
            && (filter->lease_holder.len == 0
                || pawl__view_equal(filter->lease_holder, item->lease_holder))
            && (filter->statuses == 0 || (filter->statuses >> item->status & 1) != 0)
-           && (!filter->by_id || pawl__work_view_order(filter->from_id, item->work_item_id) <= 0);
+           && (!filter->by_id || pawl__work_view_order(query->from_id, item->work_item_id) <= 0);
 }
 
 static pawl_status copy_items(struct work_model *backend,
-                              const pawl_item_filter *filter,
+                              const struct work_item_query *query,
                               pawl_item ***ret_items,
                               size_t *ret_count,
                               pawl_error *reterr)
@@ -84,7 +86,7 @@ static pawl_status copy_items(struct work_model *backend,
 
     while (status == PAWL_OK && pawl__map_next(backend->items, &cursor, NULL, &found)) {
         const pawl_item *item = &((struct work_model_item *)found)->row.item;
-        if (matches(filter, item)) {
+        if (matches(query, item)) {
             status = pawl__work_copy_out_item(item, &copies[count], reterr);
             count += status == PAWL_OK;
         }
@@ -95,7 +97,7 @@ static pawl_status copy_items(struct work_model *backend,
 }
 
 pawl_status work_model_list(struct work_backend *base,
-                            const pawl_item_filter *filter,
+                            const struct work_item_query *query,
                             work_row_visit visit,
                             void *context,
                             pawl_error *reterr)
@@ -104,15 +106,15 @@ pawl_status work_model_list(struct work_backend *base,
     size_t count = 0;
 
     pawl__lock(&of(base)->lock);
-    pawl_status status = copy_items(of(base), filter, &items, &count, reterr);
+    pawl_status status = copy_items(of(base), query, &items, &count, reterr);
     pawl__unlock(&of(base)->lock);
     bool more = status == PAWL_OK;
     if (count > 1) {
-        qsort(items, count, sizeof(*items), filter->by_id ? by_id : by_creation);
+        qsort(items, count, sizeof(*items), query->filter.by_id ? by_id : by_creation);
     }
     for (size_t i = 0; i < count; i++) {
         struct work_row row = { .item = *items[i] };
-        more = more && (filter->limit == 0 || i < filter->limit) && visit(context, &row);
+        more = more && (query->limit == 0 || i < query->limit) && visit(context, &row);
         pawl_item_free(items[i]);
     }
     free(items);

@@ -71,7 +71,7 @@ static void tell_all_leases(struct play *play, struct play_command *command)
     }
     filter.lease_holder = pawl_view_of(command->who);
     pawl__buf_clear(held.answer);
-    assert_ok(pawl_work_list(play->work[PLAY_POSTGRES], &filter, add_held, &held, &play->err),
+    assert_ok(pawl_work_list(play->work[PLAY_POSTGRES], &filter, NULL, add_held, &held, &play->err),
               &play->err);
     pawl__buf_add_text(held.answer,
                        held.count > 0 || command->kind != PLAY_CLAIM ? " -> OK" : " -> NOT_FOUND");

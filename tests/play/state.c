@@ -96,7 +96,7 @@ static void add_items(struct look *look)
     pawl_error *err = &look->play->err;
 
     pawl__buf_clear(&look->ids);
-    assert_ok(pawl_work_list(look->work, &filter, add_item, look, err), err);
+    assert_ok(pawl_work_list(look->work, &filter, NULL, add_item, look, err), err);
     for (size_t at = 0; at < look->ids.len; at += look->id.len + 1) {
         look->id = pawl_view_of(look->ids.data + at);
         look->events = 0;
@@ -154,13 +154,18 @@ static void add_tasks(struct look *look)
     pawl_error *err = &look->play->err;
 
     pawl__buf_clear(&look->ids);
-    assert_ok(pawl_task_list(look->work, NULL, add_task, look, err), err);
+    assert_ok(pawl_task_list(look->work, NULL, NULL, add_task, look, err), err);
     for (size_t at = 0; at < look->ids.len; at += look->id.len + 1) {
         look->id = pawl_view_of(look->ids.data + at);
-        assert_ok(
-            pawl_checkpoint_list(
-                look->work, look->id, (pawl_view){ NULL, 0 }, NULL, add_checkpoint, look, err),
-            err);
+        assert_ok(pawl_checkpoint_list(look->work,
+                                       look->id,
+                                       (pawl_view){ NULL, 0 },
+                                       NULL,
+                                       NULL,
+                                       add_checkpoint,
+                                       look,
+                                       err),
+                  err);
     }
 }
 

@@ -110,7 +110,7 @@ static void test_only_c_records_are_listed_and_in_pages(void **state)
     app_assert_text(app_plog(f, 1, 2, 1), "p2 w2 of 7: 200001 order {\"self\":200001}\n");
     app_assert_text(app_plog(f, 0, 0, 0), "");
     assert_status(
-        pawl_app_read_plog(f->app, 2, 0, 0, NULL, NULL, &f->error), PAWL_INVALID, &f->error);
+        pawl_app_read_plog(f->app, 2, NULL, NULL, NULL, &f->error), PAWL_INVALID, &f->error);
 }
 
 /* More than a page of anything. */
@@ -136,6 +136,99 @@ static void test_long_logs_are_read_in_pages(void **state)
         assert_int_equal(lines, i == 3 ? MANY - 1 : MANY);
         free(texts[i]);
     }
+}
+
+static bool count_record(void *context, const pawl_app_record *record)
+{
+    (void)record;
+    ++*(int *)context;
+    return true;
+}
+
+static bool count_logged(void *context, const pawl_app_event *event)
+{
+    (void)event;
+    ++*(int *)context;
+    return true;
+}
+
+static bool count_one(void *context, const pawl_app_event *event)
+{
+    (void)count_logged(context, event);
+    return false;
+}
+
+static void assert_page(const pawl_page *page, bool more, uint64_t from)
+{
+    assert_int_equal(page->more, more);
+    assert_int_equal(page->from, from);
+}
+
+/* Five events and records: two, two, one. At its end a log's page is where the next event will be. */
+static void test_a_page_says_where_the_next_one_begins(void **state)
+{
+    enum { EVENTS = 5 };
+    struct app_fixture *f = *state;
+    pawl_page records = PAWL_PAGE_INIT;
+    pawl_page wlog = PAWL_PAGE_INIT;
+    pawl_page plog = PAWL_PAGE_INIT;
+    int seen[3] = { 0 };
+
+    app_open(f);
+    for (int i = 0; i < EVENTS; i++) {
+        app_create(f, 7, PAWL_APP_C_RECORD);
+    }
+    records.limit = wlog.limit = plog.limit = 2;
+    for (uint64_t first = 1; first <= EVENTS; first += 2) {
+        bool more = first + 2 <= EVENTS;
+        uint64_t next = more ? first + 2 : EVENTS + 1;
+
+        assert_ok(pawl_app_read_c_records(f->app, 7, &records, count_record, &seen[0], &f->error),
+                  &f->error);
+        assert_page(&records, more, PAWL_APP_C_ID_MIN + next - 1);
+        assert_ok(pawl_app_read_wlog(f->app, 7, &wlog, count_logged, &seen[1], &f->error),
+                  &f->error);
+        assert_page(&wlog, more, next);
+        assert_ok(pawl_app_read_plog(f->app, 1, &plog, count_logged, &seen[2], &f->error),
+                  &f->error);
+        assert_page(&plog, more, next);
+    }
+    for (size_t i = 0; i < COUNT_OF(seen); i++) {
+        assert_int_equal(seen[i], EVENTS);
+    }
+    app_create(f, 7, PAWL_APP_C_RECORD);
+    assert_ok(pawl_app_read_plog(f->app, 1, &plog, count_logged, &seen[2], &f->error), &f->error);
+    assert_page(&plog, false, EVENTS + 2);
+    assert_int_equal(seen[2], EVENTS + 1);
+    plog.from = wlog.from = 2;
+    assert_ok(pawl_app_read_plog(f->app, 1, &plog, count_one, &seen[2], &f->error), &f->error);
+    assert_page(&plog, true, 3);
+    assert_ok(pawl_app_read_wlog(f->app, 7, &wlog, count_one, &seen[1], &f->error), &f->error);
+    assert_page(&wlog, true, 3);
+}
+
+/* What comes after a page may be damaged: the page is whole all the same. */
+static void test_a_page_ends_before_what_is_damaged(void **state)
+{
+    struct app_fixture *f = *state;
+    pawl_page plog = PAWL_PAGE_INIT;
+    pawl_page wlog = PAWL_PAGE_INIT;
+    int seen = 0;
+
+    app_open(f);
+    app_create(f, 7, PAWL_APP_C_RECORD);
+    app_create(f, 7, PAWL_APP_C_RECORD);
+    app_sabotage(f, APP_PLOG, pawl__app_key_plog(1, 1, 2), V("x"));
+    app_sabotage(f, APP_WLOG, pawl__app_key_record(1, 7, 2), V("x"));
+    plog.limit = wlog.limit = 1;
+    assert_ok(pawl_app_read_plog(f->app, 1, &plog, count_logged, &seen, &f->error), &f->error);
+    assert_page(&plog, true, 2);
+    assert_ok(pawl_app_read_wlog(f->app, 7, &wlog, count_logged, &seen, &f->error), &f->error);
+    assert_page(&wlog, true, 2);
+    assert_status(pawl_app_read_plog(f->app, 1, &plog, count_logged, &seen, &f->error),
+                  PAWL_CORRUPT,
+                  &f->error);
+    assert_page(&plog, true, 2); /* a failed call leaves it alone */
 }
 
 static void test_an_update_replaces_the_data_and_keeps_the_table(void **state)
@@ -570,7 +663,7 @@ static uint64_t events_of(struct app_fixture *f, uint16_t partition)
 {
     struct count count = { 0 };
 
-    assert_ok(pawl_app_read_plog(f->app, partition, 1, 0, count_event, &count, &f->error),
+    assert_ok(pawl_app_read_plog(f->app, partition, NULL, count_event, &count, &f->error),
               &f->error);
     return count.events;
 }
@@ -845,6 +938,8 @@ int main(int argc, char **argv)
         APP_TEST(test_a_command_becomes_events_and_records_with_real_ids),
         APP_TEST(test_only_c_records_are_listed_and_in_pages),
         APP_TEST(test_long_logs_are_read_in_pages),
+        APP_TEST(test_a_page_says_where_the_next_one_begins),
+        APP_TEST(test_a_page_ends_before_what_is_damaged),
         APP_TEST(test_an_update_replaces_the_data_and_keeps_the_table),
         APP_TEST(test_a_singleton_is_created_once_whatever_the_level),
         APP_TEST(test_a_key_is_used_once_and_answers_the_same_again),

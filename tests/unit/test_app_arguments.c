@@ -105,18 +105,22 @@ static void test_a_reader_without_its_arguments_is_invalid(void **state)
     struct app_fixture *f = *state;
     pawl_app_certificate certificate = PAWL_APP_CERTIFICATE_INIT;
     pawl_app_report report = PAWL_APP_REPORT_INIT;
+    pawl_page no_page = { .size = 0 };
 
     app_open(f);
     pawl_app *app = f->app;
     REFUSED(pawl_app_read_record(NULL, 7, 65540, see_record, NULL, &error), "app");
     REFUSED(pawl_app_read_record(app, 7, 65540, NULL, NULL, &error), "visit");
-    REFUSED(pawl_app_read_c_records(NULL, 7, 0, 0, see_record, NULL, &error), "app");
-    REFUSED(pawl_app_read_c_records(app, 7, 0, 0, NULL, NULL, &error), "visit");
-    REFUSED(pawl_app_read_wlog(NULL, 7, 0, 0, see_event, NULL, &error), "app");
-    REFUSED(pawl_app_read_wlog(app, 7, 0, 0, NULL, NULL, &error), "visit");
-    REFUSED(pawl_app_read_plog(NULL, 0, 0, 0, see_event, NULL, &error), "app");
-    REFUSED(pawl_app_read_plog(app, 0, 0, 0, NULL, NULL, &error), "visit");
-    REFUSED(pawl_app_read_plog(app, 2, 0, 0, see_event, NULL, &error), "partition 2");
+    REFUSED(pawl_app_read_c_records(NULL, 7, NULL, see_record, NULL, &error), "app");
+    REFUSED(pawl_app_read_c_records(app, 7, NULL, NULL, NULL, &error), "visit");
+    REFUSED(pawl_app_read_wlog(NULL, 7, NULL, see_event, NULL, &error), "app");
+    REFUSED(pawl_app_read_wlog(app, 7, NULL, NULL, NULL, &error), "visit");
+    REFUSED(pawl_app_read_plog(NULL, 0, NULL, see_event, NULL, &error), "app");
+    REFUSED(pawl_app_read_plog(app, 0, NULL, NULL, NULL, &error), "visit");
+    REFUSED(pawl_app_read_plog(app, 2, NULL, see_event, NULL, &error), "partition 2");
+    REFUSED(pawl_app_read_c_records(app, 7, &no_page, see_record, NULL, &error), "page: size is 0");
+    REFUSED(pawl_app_read_wlog(app, 7, &no_page, see_event, NULL, &error), "page: size is 0");
+    REFUSED(pawl_app_read_plog(app, 0, &no_page, see_event, NULL, &error), "page: size is 0");
     REFUSED(pawl_app_verify_sequence(NULL, 7, 1, NULL, NULL, &certificate, &error), "app");
     REFUSED(pawl_app_verify_sequence(app, 7, 1, NULL, NULL, NULL, &error), "ret_certificate");
     REFUSED(pawl_app_verify_sequence_watched(NULL, 7, 1, NULL, NULL, NULL, &certificate, &error),
@@ -408,7 +412,7 @@ static void call_from_within(struct inner *inner)
     inner->executed = detail_of(pawl_app_exec(inner->f->app, &command, &response, &error), &error);
     pawl_app_response_free(response);
     inner->submitted = pawl_app_exec_async(inner->f->app, &command, note_inner_answer, inner, NULL);
-    inner->read = pawl_app_read_plog(inner->f->app, 0, 1, 0, see_event, NULL, NULL);
+    inner->read = pawl_app_read_plog(inner->f->app, 0, NULL, see_event, NULL, NULL);
 }
 
 static void call_in_answer(void *context, pawl_app_response *response, const pawl_error *error)
@@ -452,11 +456,13 @@ static void test_a_visitor_cannot_close_and_may_do_all_else(void **state)
     const pawl_app_command command = { .size = sizeof(pawl_app_command),
                                        .workspace = 7,
                                        .kind = V("shop") };
+    pawl_page first = PAWL_PAGE_INIT;
 
+    first.limit = 1;
     app_open(f);
     assert_int_equal(sem_init(&inner.done, 0, 0), 0);
     app_exec(f, &command);
-    assert_ok(pawl_app_read_plog(f->app, 1, 1, 1, call_in_visitor, &inner, &f->error), &f->error);
+    assert_ok(pawl_app_read_plog(f->app, 1, &first, call_in_visitor, &inner, &f->error), &f->error);
     await(&inner.done);
     assert_int_equal(inner.closed, PAWL_DETAIL_WRONG_THREAD);
     assert_int_equal(inner.executed, PAWL_DETAIL_NONE);
@@ -550,9 +556,9 @@ static void test_a_visitor_that_has_seen_enough_ends_the_walk(void **state)
     app_open(f);
     app_exec(f, &command);
     app_exec(f, &command);
-    assert_ok(pawl_app_read_plog(f->app, 1, 1, 0, see_one, &seen, &f->error), &f->error);
+    assert_ok(pawl_app_read_plog(f->app, 1, NULL, see_one, &seen, &f->error), &f->error);
     assert_int_equal(seen, 1);
-    assert_ok(pawl_app_read_wlog(f->app, 7, 1, 0, see_one, &seen, &f->error), &f->error);
+    assert_ok(pawl_app_read_wlog(f->app, 7, NULL, see_one, &seen, &f->error), &f->error);
     assert_int_equal(seen, 2);
     seen = 0;
     assert_ok(pawl_app_visit_sequences(f->app, see_invoice, &seen, &f->error), &f->error);

@@ -107,7 +107,7 @@ static void test_a_group_in_conflict_runs_again_without_the_workspace_that_is(vo
         assert_int_equal(clients[i].status, clients[i].workspace == 1 ? PAWL_CONFLICT : PAWL_OK);
     }
     assert_int_equal(atomic_load(&counted.writes), 5);
-    assert_ok(pawl_app_read_plog(f->app, 1, 1, 0, see_event, &last, &f->error), &f->error);
+    assert_ok(pawl_app_read_plog(f->app, 1, NULL, see_event, &last, &f->error), &f->error);
     assert_int_equal(last, THREADS - 1);
 }
 

@@ -76,7 +76,9 @@ static void test_a_command_as_json_is_answered_in_json(void **state)
     static char record[] =
         "{\"id\":65536,\"class\":\"singleton\",\"table\":\"shop\",\"data\":{\"a\":1}}";
     struct app_fixture *f = *state;
+    pawl_page one = PAWL_PAGE_INIT;
 
+    one.limit = 1;
     app_open(f);
     expect(
         f,
@@ -88,7 +90,7 @@ static void test_a_command_as_json_is_answered_in_json(void **state)
         first,
         "{\"partition\":1,\"plog_offset\":1,\"wlog_offset\":1,\"duplicate\":true,"
         "\"ids\":{\"5\":1099511627776},\"numbers\":[{\"sequence\":\"invoice\",\"number\":1000}]}");
-    assert_ok(pawl_app_read_wlog(f->app, 7, 1, 1, take_event, f, &f->error), &f->error);
+    assert_ok(pawl_app_read_wlog(f->app, 7, &one, take_event, f, &f->error), &f->error);
     expect(f,
            "{\"workspace\":7,\"kind\":\"shop\",\"updates\":[{\"id\":65536,\"data\":{\"a\":1}}]}",
            "{\"partition\":1,\"plog_offset\":2,\"wlog_offset\":2,\"duplicate\":false,"

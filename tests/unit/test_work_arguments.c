@@ -133,14 +133,26 @@ static void test_opening_and_ending_take_nothing_amiss(void **state)
     pawl_recovery_free(NULL);
 }
 
+static pawl_page page_from(const char *from_id)
+{
+    pawl_page page = PAWL_PAGE_INIT;
+
+    (void)snprintf(page.from_id, sizeof(page.from_id), "%s", from_id);
+    return page;
+}
+
 static void test_tasks_refuse_bad_arguments(void **state)
 {
     struct work_fixture *f = *state;
+    pawl_page no_page = { .size = 0 };
+    pawl_page wrong = page_from("\001");
+    pawl_page endless = PAWL_PAGE_INIT;
     pawl_work *work = f->work;
     pawl_task task = { .size = sizeof(pawl_task), .task_id = ID };
     pawl_task *got = NULL;
     const pawl_task_status none = (pawl_task_status)77;
 
+    memset(endless.from_id, 'a', sizeof(endless.from_id));
     REFUSED("work", pawl_task_create(NULL, &task, NULL, 0, err));
     REFUSED("task", pawl_task_create(work, NULL, NULL, 0, err));
     task.task_id = NOWHERE;
@@ -152,13 +164,12 @@ static void test_tasks_refuse_bad_arguments(void **state)
     REFUSED("work", pawl_task_get(NULL, ID, &got, err));
     REFUSED("task_id", pawl_task_get(work, NOWHERE, &got, err));
     REFUSED("ret_task", pawl_task_get(work, ID, NULL, err));
-    REFUSED("work", pawl_task_list(NULL, NULL, task_never, NULL, err));
-    REFUSED("visit", pawl_task_list(work, NULL, NULL, NULL, err));
-    REFUSED("status", pawl_task_list(work, &none, task_never, NULL, err));
-    REFUSED("work", pawl_task_page(NULL, NULL, EMPTY, 0, task_never, NULL, err));
-    REFUSED("visit", pawl_task_page(work, NULL, EMPTY, 0, NULL, NULL, err));
-    REFUSED("from_id", pawl_task_page(work, NULL, NOWHERE, 0, task_never, NULL, err));
-    REFUSED("status", pawl_task_page(work, &none, EMPTY, 0, task_never, NULL, err));
+    REFUSED("work", pawl_task_list(NULL, NULL, NULL, task_never, NULL, err));
+    REFUSED("visit", pawl_task_list(work, NULL, NULL, NULL, NULL, err));
+    REFUSED("status", pawl_task_list(work, &none, NULL, task_never, NULL, err));
+    REFUSED("page: size", pawl_task_list(work, NULL, &no_page, task_never, NULL, err));
+    REFUSED("page: from_id", pawl_task_list(work, NULL, &endless, task_never, NULL, err));
+    REFUSED("page: from_id", pawl_task_list(work, NULL, &wrong, task_never, NULL, err));
     REFUSED("work", pawl_task_set_status(NULL, ID, PAWL_TASK_RUNNING, err));
     REFUSED("task_id", pawl_task_set_status(work, NOWHERE, PAWL_TASK_RUNNING, err));
     REFUSED("status", pawl_task_set_status(work, ID, none, err));
@@ -328,28 +339,33 @@ static void test_looking_refuses_bad_arguments(void **state)
     pawl_item *item = NULL;
     pawl_recovery *recovery = NULL;
     pawl_item_filter filter = PAWL_ITEM_FILTER_INIT;
+    pawl_page no_page = { .size = 0 };
+    pawl_page wrong = page_from("\001");
+    pawl_page middle = page_from("i");
     pawl_work_stats stats = PAWL_WORK_STATS_INIT;
     char *text = NULL;
 
     REFUSED("work", pawl_work_get(NULL, ID, &item, err));
     REFUSED("work_item_id", pawl_work_get(work, NOWHERE, &item, err));
     REFUSED("ret_item", pawl_work_get(work, ID, NULL, err));
-    REFUSED("work", pawl_work_list(NULL, NULL, item_never, NULL, err));
-    REFUSED("visit", pawl_work_list(work, NULL, NULL, NULL, err));
+    REFUSED("work", pawl_work_list(NULL, NULL, NULL, item_never, NULL, err));
+    REFUSED("visit", pawl_work_list(work, NULL, NULL, NULL, NULL, err));
     filter.task_id = NOWHERE;
-    REFUSED("task_id", pawl_work_list(work, &filter, item_never, NULL, err));
+    REFUSED("task_id", pawl_work_list(work, &filter, NULL, item_never, NULL, err));
     filter = (pawl_item_filter)PAWL_ITEM_FILTER_INIT;
     filter.work_type = NOWHERE;
-    REFUSED("work_type", pawl_work_list(work, &filter, item_never, NULL, err));
+    REFUSED("work_type", pawl_work_list(work, &filter, NULL, item_never, NULL, err));
     filter = (pawl_item_filter)PAWL_ITEM_FILTER_INIT;
     filter.lease_holder = NOWHERE;
-    REFUSED("lease_holder", pawl_work_list(work, &filter, item_never, NULL, err));
+    REFUSED("lease_holder", pawl_work_list(work, &filter, NULL, item_never, NULL, err));
     filter = (pawl_item_filter)PAWL_ITEM_FILTER_INIT;
-    filter.from_id = NOWHERE;
-    REFUSED("from_id", pawl_work_list(work, &filter, item_never, NULL, err));
+    REFUSED("page: size", pawl_work_list(work, NULL, &no_page, item_never, NULL, err));
+    REFUSED("by_id", pawl_work_list(work, NULL, &middle, item_never, NULL, err));
+    filter.by_id = true;
+    REFUSED("page: from_id", pawl_work_list(work, &filter, &wrong, item_never, NULL, err));
     filter = (pawl_item_filter)PAWL_ITEM_FILTER_INIT;
     filter.statuses = 1U << 20;
-    REFUSED("statuses", pawl_work_list(work, &filter, item_never, NULL, err));
+    REFUSED("statuses", pawl_work_list(work, &filter, NULL, item_never, NULL, err));
     REFUSED("work", pawl_work_history(NULL, ID, event_never, NULL, err));
     REFUSED("work_item_id", pawl_work_history(work, NOWHERE, event_never, NULL, err));
     REFUSED("visit", pawl_work_history(work, ID, NULL, NULL, err));
@@ -383,6 +399,7 @@ static void test_looking_refuses_bad_arguments(void **state)
 static void test_checkpoints_refuse_bad_arguments(void **state)
 {
     struct work_fixture *f = *state;
+    pawl_page no_page = { .size = 0 };
     pawl_work *work = f->work;
     const pawl_checkpoint_type none = (pawl_checkpoint_type)99;
     const pawl_lease nowhere = { sizeof(pawl_lease), NOWHERE, 1 };
@@ -432,18 +449,16 @@ static void test_checkpoints_refuse_bad_arguments(void **state)
     REFUSED("task_id", pawl_checkpoint_latest(work, NOWHERE, NULL, false, &got, err));
     REFUSED("type", pawl_checkpoint_latest(work, ID, &none, false, &got, err));
     REFUSED("ret_checkpoint", pawl_checkpoint_latest(work, ID, NULL, false, NULL, err));
-    REFUSED("work", pawl_checkpoint_list(NULL, ID, EMPTY, NULL, checkpoint_never, NULL, err));
+    REFUSED("work", pawl_checkpoint_list(NULL, ID, EMPTY, NULL, NULL, checkpoint_never, NULL, err));
     REFUSED("task_id",
-            pawl_checkpoint_list(work, NOWHERE, EMPTY, NULL, checkpoint_never, NULL, err));
+            pawl_checkpoint_list(work, NOWHERE, EMPTY, NULL, NULL, checkpoint_never, NULL, err));
     REFUSED("work_item_id",
-            pawl_checkpoint_list(work, ID, NOWHERE, NULL, checkpoint_never, NULL, err));
-    REFUSED("type", pawl_checkpoint_list(work, ID, EMPTY, &none, checkpoint_never, NULL, err));
-    REFUSED("visit", pawl_checkpoint_list(work, ID, EMPTY, NULL, NULL, NULL, err));
-    REFUSED("work", pawl_checkpoint_page(NULL, ID, NULL, 0, 0, checkpoint_never, NULL, err));
-    REFUSED("task_id",
-            pawl_checkpoint_page(work, NOWHERE, NULL, 0, 0, checkpoint_never, NULL, err));
-    REFUSED("type", pawl_checkpoint_page(work, ID, &none, 0, 0, checkpoint_never, NULL, err));
-    REFUSED("visit", pawl_checkpoint_page(work, ID, NULL, 0, 0, NULL, NULL, err));
+            pawl_checkpoint_list(work, ID, NOWHERE, NULL, NULL, checkpoint_never, NULL, err));
+    REFUSED("type",
+            pawl_checkpoint_list(work, ID, EMPTY, &none, NULL, checkpoint_never, NULL, err));
+    REFUSED("visit", pawl_checkpoint_list(work, ID, EMPTY, NULL, NULL, NULL, NULL, err));
+    REFUSED("page: size",
+            pawl_checkpoint_list(work, ID, EMPTY, NULL, &no_page, checkpoint_never, NULL, err));
     REFUSED("from", pawl_checkpoint_diff(NULL, &good, diff_never, NULL, err));
     REFUSED("to", pawl_checkpoint_diff(&good, NULL, diff_never, NULL, err));
     REFUSED("visit", pawl_checkpoint_diff(&good, &good, NULL, NULL, err));
@@ -635,16 +650,16 @@ static bool meddle_with_tasks(void *context, const pawl_task *task)
 static void test_a_visitor_may_call_and_its_close_does_nothing(void **state)
 {
     struct work_fixture *f = *state;
-    pawl_item_filter filter = PAWL_ITEM_FILTER_INIT;
+    pawl_page page = PAWL_PAGE_INIT;
     struct meddler meddler = { .f = f };
 
     make_task(f, "T");
     submit(f, "a", "T", 0);
     assert_int_equal(claim_it(f, "w", "a"), 1);
-    filter.limit = 1;
-    assert_ok(pawl_work_list(f->work, &filter, meddle_with_items, &meddler, &f->err), &f->err);
+    page.limit = 1;
+    assert_ok(pawl_work_list(f->work, NULL, &page, meddle_with_items, &meddler, &f->err), &f->err);
     assert_int_equal(meddler.seen, 1);
-    assert_ok(pawl_task_list(f->work, NULL, meddle_with_tasks, &meddler, &f->err), &f->err);
+    assert_ok(pawl_task_list(f->work, NULL, NULL, meddle_with_tasks, &meddler, &f->err), &f->err);
     assert_int_equal(meddler.seen, 2);
     assert_string_equal(item_text(f, "new-0"), "pending 0/3 token 0 attempts 0 ''");
 }

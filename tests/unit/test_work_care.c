@@ -249,7 +249,7 @@ static int count_items(struct care_fixture *f)
 {
     int count = 0;
 
-    assert_ok(pawl_work_list(f->work, NULL, count_item, &count, &f->err), &f->err);
+    assert_ok(pawl_work_list(f->work, NULL, NULL, count_item, &count, &f->err), &f->err);
     return count;
 }
 
@@ -693,9 +693,9 @@ static void test_retention_keeps_what_a_task_needs_to_go_on(void **state)
     assert_int_equal(report.archived, 23);
     assert_int_equal(planned.checkpoints, 23);
     assert_int_equal(planned.archived, 23);
-    assert_ok(
-        pawl_checkpoint_list(f->work, pawl_view_of("t"), none, NULL, note_number, &buf, &f->err),
-        &f->err);
+    assert_ok(pawl_checkpoint_list(
+                  f->work, pawl_view_of("t"), none, NULL, NULL, note_number, &buf, &f->err),
+              &f->err);
     assert_string_equal(text, "1 3 26 27 28 29 30 ");
     assert_int_equal(care_checkpoint(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, "0"), 31);
     rules.checkpoints_per_task = 0;

@@ -63,10 +63,33 @@ static void assert_list(struct care_fixture *f,
     struct pawl__buf buf = BUF_OVER(text);
 
     text[0] = '\0';
-    assert_ok(pawl_checkpoint_list(
-                  f->work, pawl_view_of(task_id), pawl_view_of(item_id), type, note, &buf, &f->err),
-              &f->err);
+    assert_ok(
+        pawl_checkpoint_list(
+            f->work, pawl_view_of(task_id), pawl_view_of(item_id), type, NULL, note, &buf, &f->err),
+        &f->err);
     assert_string_equal(text, expected);
+}
+
+static void test_checkpoints_are_listed_in_pages(void **state)
+{
+    struct care_fixture *f = *state;
+    pawl_page page = PAWL_PAGE_INIT;
+    char text[100] = "";
+    struct pawl__buf buf = BUF_OVER(text);
+
+    care_task(f, "t");
+    for (int i = 0; i < 3; i++) {
+        care_checkpoint(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, "0");
+    }
+    page.limit = 2;
+    for (int i = 0; i < 2; i++) {
+        assert_ok(
+            pawl_checkpoint_list(
+                f->work, pawl_view_of("t"), pawl_view_of(""), NULL, &page, note, &buf, &f->err),
+            &f->err);
+        assert_int_equal(page.more, i == 0);
+        assert_int_equal(page.from, i == 0 ? 3 : 4);
+    }
 }
 
 static void test_numbers_count_within_a_task(void **state)
@@ -362,6 +385,7 @@ static void test_two_checkpoints_are_compared(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        CARE_TEST(test_checkpoints_are_listed_in_pages),
         CARE_TEST(test_numbers_count_within_a_task),
         CARE_TEST(test_the_latest_is_found_by_type_and_number),
         CARE_TEST(test_the_same_id_again_gives_its_number),

@@ -479,7 +479,7 @@ static const char *list(struct work_fixture *f, const pawl_item_filter *filter)
     struct pawl__buf text = BUF_OVER(f->text);
 
     f->text[0] = '\0';
-    assert_ok(pawl_work_list(f->work, filter, add_id, &text, &f->err), &f->err);
+    assert_ok(pawl_work_list(f->work, filter, NULL, add_id, &text, &f->err), &f->err);
     return f->text;
 }
 
@@ -502,8 +502,6 @@ static void test_lists_are_in_order_of_creation_and_filtered(void **state)
     assert_string_equal(list(f, &filter), "c b a ");
     filter.statuses = 1U << PAWL_ITEM_PENDING | 1U << PAWL_ITEM_COMPLETED;
     assert_string_equal(list(f, &filter), "b a ");
-    filter.limit = 1;
-    assert_string_equal(list(f, &filter), "b ");
     filter = (pawl_item_filter)PAWL_ITEM_FILTER_INIT;
     filter.statuses = 1U << PAWL_ITEM_WAITING;
     assert_string_equal(list(f, &filter), "d ");
@@ -514,7 +512,89 @@ static void test_lists_are_in_order_of_creation_and_filtered(void **state)
     filter.work_type = pawl_view_of("none");
     assert_string_equal(list(f, &filter), "");
     filter.statuses = 64;
-    assert_status(pawl_work_list(f->work, &filter, add_id, NULL, &f->err), PAWL_INVALID, &f->err);
+    assert_status(
+        pawl_work_list(f->work, &filter, NULL, add_id, NULL, &f->err), PAWL_INVALID, &f->err);
+}
+
+static const char *list_page(struct work_fixture *f,
+                             const pawl_item_filter *filter,
+                             pawl_page *page)
+{
+    struct pawl__buf text = BUF_OVER(f->text);
+
+    f->text[0] = '\0';
+    assert_ok(pawl_work_list(f->work, filter, page, add_id, &text, &f->err), &f->err);
+    return f->text;
+}
+
+static bool add_first(void *context, const pawl_item *item)
+{
+    (void)add_id(context, item);
+    return false;
+}
+
+static void test_a_page_says_where_the_next_one_begins(void **state)
+{
+    struct work_fixture *f = *state;
+    pawl_item_filter filter = PAWL_ITEM_FILTER_INIT;
+    pawl_page page = PAWL_PAGE_INIT;
+    struct pawl__buf text = BUF_OVER(f->text);
+
+    make_task(f, "T");
+    submit(f, "d", "T", 0);
+    submit(f, "c", "T", 0);
+    submit(f, "b", "T", 0);
+    submit(f, "a", "T", 0);
+    filter.by_id = true;
+    page.limit = 2;
+    assert_string_equal(list_page(f, &filter, &page), "a b ");
+    assert_true(page.more);
+    assert_string_equal(page.from_id, "c");
+    assert_string_equal(list_page(f, &filter, &page), "c d ");
+    assert_false(page.more);
+    assert_string_equal(page.from_id, "");
+    f->text[0] = '\0';
+    assert_ok(pawl_work_list(f->work, &filter, &page, add_first, &text, &f->err), &f->err);
+    assert_string_equal(f->text, "a ");
+    assert_true(page.more);
+    assert_string_equal(page.from_id, "b");
+    filter.by_id = false;
+    page = (pawl_page)PAWL_PAGE_INIT;
+    page.limit = 3;
+    assert_string_equal(list_page(f, &filter, &page), "d c b ");
+    assert_true(page.more);
+    assert_string_equal(page.from_id, ""); /* in order of creation nothing says where to go on */
+    page.limit = 4;
+    assert_string_equal(list_page(f, &filter, &page), "d c b a ");
+    assert_false(page.more);
+}
+
+static bool add_task_id(void *context, const pawl_task *task)
+{
+    pawl__buf_add(context, task->task_id);
+    pawl__buf_add_char(context, ' ');
+    return true;
+}
+
+static void test_tasks_are_listed_in_pages(void **state)
+{
+    struct work_fixture *f = *state;
+    pawl_page page = PAWL_PAGE_INIT;
+    struct pawl__buf text = BUF_OVER(f->text);
+
+    make_task(f, "c");
+    make_task(f, "a");
+    make_task(f, "b");
+    f->text[0] = '\0';
+    page.limit = 1;
+    do {
+        assert_ok(pawl_task_list(f->work, NULL, &page, add_task_id, &text, &f->err), &f->err);
+        pawl__buf_add_char(&text, '|');
+    } while (page.more);
+    assert_string_equal(f->text, "a |b |c |");
+    pawl__buf_clear(&text);
+    assert_ok(pawl_task_list(f->work, NULL, NULL, add_task_id, &text, &f->err), &f->err);
+    assert_string_equal(f->text, "a b c "); /* all at once: they are of one moment */
 }
 
 static void test_what_was_stored_is_there_again(void **state)
@@ -556,6 +636,8 @@ int main(int argc, char **argv)
         work_test(test_a_claim_that_makes_no_sense_is_refused_by_name),
         work_test(test_an_output_that_is_no_json_leaves_the_lease),
         work_test(test_lists_are_in_order_of_creation_and_filtered),
+        work_test(test_a_page_says_where_the_next_one_begins),
+        work_test(test_tasks_are_listed_in_pages),
         work_test(test_what_was_stored_is_there_again),
     };
 

@@ -5,6 +5,7 @@
 #include "app/core/internal.h"
 #include "base/core/argument.h"
 #include "base/core/error.h"
+#include "base/decide/page.h"
 #include "base/thread/inside.h"
 
 /* What is read, and whose code gets it. A visitor runs inside of the application, which cannot be closed
@@ -15,7 +16,8 @@ struct reading {
     pawl_app_record_visit record_visit;
     pawl_app_event_visit event_visit;
     void *context;
-    bool enough; /* the visitor said so */
+    bool enough; /* the visitor said so, or the page is full */
+    struct pawl__page page;
     pawl_error error;
     struct pawl__arena arena; /* of an event */
 };
@@ -37,7 +39,6 @@ static pawl_status conclude(const struct reading *reading, pawl_status status, p
 static pawl_status walk(struct reading *reading,
                         enum app_family family,
                         uint64_t from,
-                        uint64_t limit,
                         app_entry_visitor visit,
                         pawl_error *reterr)
 {
@@ -48,7 +49,7 @@ static pawl_status walk(struct reading *reading,
         .family = family,
         .from = pawl__app_key_view(&first),
         .until = pawl__app_key_view(&last), /* which is no id and no offset of an event */
-        .limit = limit,
+        .limit = pawl__page_reads(&reading->page),
     };
 
     return pawl__app_store_walk(reading->app->store, &range, visit, reading, reterr);
@@ -97,17 +98,20 @@ static pawl_status visit_record(struct reading *reading,
         return pawl__fail_context(
             reterr, status, "record %" PRIu64 " of workspace %" PRIu64, id, reading->workspace);
     }
-    return go_on(reading, reading->record_visit(reading->context, &record));
+    return go_on(reading,
+                 pawl__page_show(&reading->page, reading->record_visit(reading->context, &record)));
 }
 
 static pawl_status visit_record_entry(void *context,
                                       const struct app_entry *entry,
                                       pawl_error *reterr)
 {
+    struct reading *reading = context;
     uint64_t id = 0;
 
     TRY(number_of(entry, &id, reterr));
-    return visit_record(context, entry->value, id, reterr);
+    return pawl__page_admits(&reading->page, id) ? visit_record(reading, entry->value, id, reterr)
+                                                 : go_on(reading, false);
 }
 
 pawl_status pawl_app_read_record(pawl_app *app,
@@ -143,8 +147,7 @@ pawl_status pawl_app_read_record(pawl_app *app,
 
 pawl_status pawl_app_read_c_records(pawl_app *app,
                                     uint64_t workspace,
-                                    uint64_t from,
-                                    uint64_t limit,
+                                    pawl_page *page,
                                     pawl_app_record_visit visit,
                                     void *context,
                                     pawl_error *reterr)
@@ -158,13 +161,15 @@ pawl_status pawl_app_read_c_records(pawl_app *app,
         .error = PAWL_ERROR_INIT,
     };
 
+    TRY(pawl__page_take(page, &reading.page, reterr));
     pawl_status status = walk(&reading,
                               APP_RECORDS,
-                              MAX(from, PAWL_APP_C_ID_MIN),
-                              limit,
+                              MAX(reading.page.page.from, PAWL_APP_C_ID_MIN),
                               visit_record_entry,
                               &reading.error);
-    return conclude(&reading, status, reterr);
+    TRY(conclude(&reading, status, reterr));
+    pawl__page_answer(&reading.page, page);
+    return PAWL_OK;
 }
 
 /* --- logs --- */
@@ -175,7 +180,8 @@ static pawl_status visit_event(void *context, const pawl_app_event *event, pawl_
     INSIDE(reading->app);
 
     (void)reterr;
-    return go_on(reading, reading->event_visit(reading->context, event));
+    return go_on(reading,
+                 pawl__page_show(&reading->page, reading->event_visit(reading->context, event)));
 }
 
 static pawl_status decode_wlog_entry(struct reading *reading,
@@ -210,6 +216,9 @@ static pawl_status visit_wlog_entry(void *context,
     uint64_t offset = 0;
 
     TRY(number_of(entry, &offset, reterr));
+    if (!pawl__page_admits(&reading->page, offset)) {
+        return go_on(reading, false);
+    }
     pawl_status status = decode_wlog_entry(reading, entry->value, offset, &event, reterr);
     return status == PAWL_OK
                ? visit_event(reading, &event, reterr)
@@ -222,8 +231,7 @@ static pawl_status visit_wlog_entry(void *context,
 
 pawl_status pawl_app_read_wlog(pawl_app *app,
                                uint64_t workspace,
-                               uint64_t from,
-                               uint64_t limit,
+                               pawl_page *page,
                                pawl_app_event_visit visit,
                                void *context,
                                pawl_error *reterr)
@@ -236,16 +244,40 @@ pawl_status pawl_app_read_wlog(pawl_app *app,
         .context = context,
         .error = PAWL_ERROR_INIT,
     };
-    pawl_status status = walk(&reading, APP_WLOG, from, limit, visit_wlog_entry, &reading.error);
 
+    TRY(pawl__page_take(page, &reading.page, reterr));
+    pawl_status status =
+        walk(&reading, APP_WLOG, reading.page.page.from, visit_wlog_entry, &reading.error);
     pawl__arena_done(&reading.arena);
-    return conclude(&reading, status, reterr);
+    TRY(conclude(&reading, status, reterr));
+    pawl__page_answer(&reading.page, page);
+    return PAWL_OK;
+}
+
+/* Reads no event beyond the page: it may be damaged, and the end of the log says whether there is one. */
+static pawl_status visit_plog_event(void *context, const pawl_app_event *event, pawl_error *reterr)
+{
+    struct reading *reading = context;
+
+    (void)pawl__page_admits(&reading->page, event->plog_offset);
+    TRY(visit_event(reading, event, reterr));
+    return go_on(reading, !reading->page.is_full);
+}
+
+static pawl_status answer_plog_page(struct pawl__page *page,
+                                    struct app_seq *seq,
+                                    pawl_error *reterr)
+{
+    uint64_t end = 0;
+
+    TRY(pawl__app_seq_end(seq, &end, reterr));
+    page->page.more = page->shown > 0 && page->page.from <= end;
+    return PAWL_OK;
 }
 
 pawl_status pawl_app_read_plog(pawl_app *app,
                                uint16_t partition,
-                               uint64_t from,
-                               uint64_t limit,
+                               pawl_page *page,
                                pawl_app_event_visit visit,
                                void *context,
                                pawl_error *reterr)
@@ -256,7 +288,18 @@ pawl_status pawl_app_read_plog(pawl_app *app,
     };
 
     TRY(pawl__app_check_partition(app, partition, reterr));
-    pawl_status status = pawl__app_seq_walk(
-        &app->partitions[partition].seq, from, limit, visit_event, &reading, &reading.error);
-    return conclude(&reading, status, reterr);
+    TRY(pawl__page_take(page, &reading.page, reterr));
+    struct app_seq *seq = &app->partitions[partition].seq;
+    pawl_status status = pawl__app_seq_walk(seq,
+                                            reading.page.page.from,
+                                            reading.page.page.limit,
+                                            visit_plog_event,
+                                            &reading,
+                                            &reading.error);
+    TRY(conclude(&reading, status, reterr));
+    if (page != NULL) {
+        TRY(answer_plog_page(&reading.page, seq, reterr));
+        pawl__page_answer(&reading.page, page);
+    }
+    return PAWL_OK;
 }

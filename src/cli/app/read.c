@@ -178,22 +178,26 @@ static uint64_t number(const struct pawl__cli_run *run, const char *flag)
     return (uint64_t)pawl__cli_args_number(run->args, flag);
 }
 
+static pawl_page page_of(const struct pawl__cli_run *run)
+{
+    pawl_page page = PAWL_PAGE_INIT;
+
+    page.from = number(run, "from");
+    page.limit = number(run, "limit");
+    return page;
+}
+
 static pawl_status read_local_records(const struct pawl__cli_run *run,
                                       pawl_app *app,
                                       struct rows *rows,
                                       pawl_error *reterr)
 {
     uint64_t workspace = number(run, "workspace");
+    pawl_page page = page_of(run);
 
     return pawl__cli_args_has(run->args, "id")
                ? pawl_app_read_record(app, workspace, number(run, "id"), add_record, rows, reterr)
-               : pawl_app_read_c_records(app,
-                                         workspace,
-                                         number(run, "from"),
-                                         number(run, "limit"),
-                                         add_record,
-                                         rows,
-                                         reterr);
+               : pawl_app_read_c_records(app, workspace, &page, add_record, rows, reterr);
 }
 
 enum { TARGET_SIZE = 128 };
@@ -257,14 +261,12 @@ static pawl_status read_local_log(const struct pawl__cli_run *run,
                                   pawl_app *app,
                                   pawl_error *reterr)
 {
-    uint64_t from = number(run, "from");
-    uint64_t limit = number(run, "limit");
+    pawl_page page = page_of(run);
 
     return of_workspace
-               ? pawl_app_read_wlog(
-                   app, number(run, "workspace"), from, limit, add_event, rows, reterr)
+               ? pawl_app_read_wlog(app, number(run, "workspace"), &page, add_event, rows, reterr)
                : pawl_app_read_plog(
-                   app, (uint16_t)number(run, "partition"), from, limit, add_event, rows, reterr);
+                   app, (uint16_t)number(run, "partition"), &page, add_event, rows, reterr);
 }
 
 static pawl_status read_remote_log(const struct pawl__cli_run *run,

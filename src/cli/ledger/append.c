@@ -3,6 +3,7 @@
  * Lines are appended in batches, as many as are there without waiting, so that a million of them is
  * quick and a program that writes one and waits gets its answer at once. A line is answered only
  * when it is durable, in the order of the input. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -141,7 +142,10 @@ static pawl_status check_events(const pawl_event *events, size_t count, pawl_err
     for (size_t i = 0; i < count; i++) {
         pawl_status status = pawl_event_check(&events[i], NULL, reterr);
         if (status != PAWL_OK) {
-            return count == 1 ? status : pawl__fail_context(reterr, status, "event %zu", i);
+            return pawl__mark_index(
+                reterr,
+                i,
+                count == 1 ? status : pawl__fail_context(reterr, status, "event %zu", i));
         }
     }
     TRY(find_repeated_id(events, count, &repeated, reterr));
@@ -177,23 +181,20 @@ static pawl_status fail_at_line(uint64_t line, pawl_status status, pawl_error *r
                      : pawl__fail_context(reterr, status, "line %llu", (unsigned long long)line);
 }
 
-/* "event 17: kind: missing" is about the line that the event came from. */
+/* The library names an event by its index; whoever wrote it knows the line. */
 static pawl_status fail_atomic(const struct append *append, pawl_status status, pawl_error *reterr)
 {
-    static const char prefix[] = "event ";
-    pawl_view rest = pawl_view_of(reterr->message);
-    pawl_view before;
-    pawl_view number;
-    int64_t index = 0;
+    char named[32];
 
-    if (!pawl__view_take(&rest, sizeof(prefix) - 1, &before) || !pawl__view_is(before, prefix)
-        || !pawl__view_split(&rest, ':', &number)
-        || pawl__integer_parse(number, &index, NULL) != PAWL_OK || index < 0
-        || (uint64_t)index >= append->count || !pawl__view_take(&rest, 1, &before)) {
+    if (reterr->index < 0 || (uint64_t)reterr->index >= append->count) {
         return status;
     }
-    memmove(reterr->message, rest.data, rest.len + 1); /* with its NUL */
-    return fail_at_line(append->held[index].line, status, reterr);
+    (void)snprintf(named, sizeof(named), "event %lld: ", (long long)reterr->index);
+    if (strncmp(reterr->message, named, strlen(named)) == 0) {
+        const char *rest = reterr->message + strlen(named);
+        memmove(reterr->message, rest, strlen(rest) + 1);
+    }
+    return fail_at_line(append->held[reterr->index].line, status, reterr);
 }
 
 /* A batch that is refused is halved, until only what is at fault stays outside: everything before

@@ -14,7 +14,7 @@ pawl_status pawl__cli_runner_list(struct runner *runner,
     filter.statuses = statuses;
     for (size_t i = 0; i < runner->options->type_count; i++) {
         filter.work_type = runner->options->types[i];
-        TRY(pawl_work_list(runner->work, &filter, visit, context, reterr));
+        TRY(pawl_work_list(runner->work, &filter, NULL, visit, context, reterr));
     }
     return PAWL_OK;
 }

@@ -279,6 +279,7 @@ static pawl_status list_run(struct pawl__cli_run *run, pawl_error *reterr)
                                                    task_id,
                                                    pawl__cli_work_value(run, "item"),
                                                    given == NULL ? NULL : &type,
+                                                   NULL,
                                                    pawl__cli_checkpoint_row,
                                                    &rows,
                                                    reterr));

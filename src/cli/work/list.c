@@ -16,6 +16,7 @@ static pawl_status list_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
     pawl_item_filter filter = PAWL_ITEM_FILTER_INIT;
+    pawl_page page = PAWL_PAGE_INIT;
     size_t index = 0;
     const char *name;
 
@@ -24,16 +25,16 @@ static pawl_status list_run(struct pawl__cli_run *run, pawl_error *reterr)
     filter.task_id = pawl__cli_work_value(run, "task");
     filter.work_type = pawl__cli_work_value(run, "type");
     filter.lease_holder = pawl__cli_work_value(run, "holder");
-    filter.limit = pawl__cli_args_has(run->args, "limit")
-                       ? (uint64_t)pawl__cli_args_number(run->args, "limit")
-                       : 0;
+    page.limit = pawl__cli_args_has(run->args, "limit")
+                     ? (uint64_t)pawl__cli_args_number(run->args, "limit")
+                     : 0;
     while ((name = pawl__cli_args_next(run->args, "status", &index)) != NULL) {
         filter.statuses |= 1U << pawl__cli_item_status_named(name);
     }
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
     TRY(pawl__cli_work_check_task(work, filter.task_id, reterr));
-    return pawl__cli_rows_end(&rows,
-                              pawl_work_list(work, &filter, pawl__cli_item_row, &rows, reterr));
+    return pawl__cli_rows_end(
+        &rows, pawl_work_list(work, &filter, &page, pawl__cli_item_row, &rows, reterr));
 }
 
 const struct pawl__cli_command pawl__cli_cmd_work_list = {

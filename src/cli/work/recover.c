@@ -57,6 +57,7 @@ static pawl_status passed_rows(struct pawl__cli_rows *rows,
                              recovery->task->task_id,
                              pawl_view_of(NULL),
                              NULL,
+                             NULL,
                              note_passed,
                              &passed,
                              rows->reterr));

@@ -78,7 +78,7 @@ static pawl_status list_run(struct pawl__cli_run *run, pawl_error *reterr)
     start_rows(&rows, run, reterr);
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
     return pawl__cli_rows_end(
-        &rows, pawl_task_list(work, given == NULL ? NULL : &wanted, task_row, &rows, reterr));
+        &rows, pawl_task_list(work, given == NULL ? NULL : &wanted, NULL, task_row, &rows, reterr));
 }
 
 static const struct pawl__cli_command list = {

@@ -12,6 +12,7 @@
 struct walk {
     pawl_app *app;
     struct pawl__serve_page page;
+    pawl_page listed;
     pawl_error error; /* of an item; PAWL_OK: none */
 };
 
@@ -20,13 +21,10 @@ static void walk_done(struct walk *walk)
     pawl__serve_page_done(&walk->page);
 }
 
-/* False: there is no such item. */
+/* False: no more of them, or there is no such item. */
 static bool add_item(struct walk *walk, pawl_status status, const char *json, size_t len)
 {
-    if (status == PAWL_OK) {
-        (void)pawl__serve_page_add_json(&walk->page, (pawl_view){ json, len });
-    }
-    return status == PAWL_OK;
+    return status == PAWL_OK && pawl__serve_page_add_json(&walk->page, (pawl_view){ json, len });
 }
 
 static bool add_record(void *context, const pawl_app_record *record)
@@ -35,33 +33,18 @@ static bool add_record(void *context, const pawl_app_record *record)
     AUTO(pawl__text_free) char *json = NULL;
     size_t len = 0;
 
-    if (!pawl__serve_page_has_room_at(&walk->page, record->id)) {
-        return false;
-    }
     pawl_status status = pawl_app_record_to_json(record, &json, &len, &walk->error);
     return add_item(walk, status, json, len);
 }
 
-static bool add_event(struct walk *walk, const pawl_app_event *event, uint64_t offset)
+static bool add_event(void *context, const pawl_app_event *event)
 {
+    struct walk *walk = context;
     AUTO(pawl__text_free) char *json = NULL;
     size_t len = 0;
 
-    if (!pawl__serve_page_has_room_at(&walk->page, offset)) {
-        return false;
-    }
     pawl_status status = pawl_app_event_to_json(walk->app, event, &json, &len, &walk->error);
     return add_item(walk, status, json, len);
-}
-
-static bool add_wlog_event(void *context, const pawl_app_event *event)
-{
-    return add_event(context, event, event->wlog_offset);
-}
-
-static bool add_plog_event(void *context, const pawl_app_event *event)
-{
-    return add_event(context, event, event->plog_offset);
 }
 
 static pawl_status answer(struct walk *walk,
@@ -73,22 +56,33 @@ static pawl_status answer(struct walk *walk,
         return pawl__fail_with(reterr, walk->error.status, &walk->error);
     }
     if (status == PAWL_OK) {
+        pawl__serve_page_follow_at(&walk->page, &walk->listed);
         pawl__serve_page_answer(&walk->page, call);
     }
     return status;
 }
 
+static pawl_page page_of(uint64_t from, uint64_t limit)
+{
+    pawl_page page = PAWL_PAGE_INIT;
+
+    page.from = from;
+    page.limit = limit;
+    return page;
+}
+
 static pawl_status start(struct walk *walk,
                          struct pawl__serve_call *call,
                          pawl_view name,
-                         uint64_t limit,
+                         pawl_page listed,
                          pawl_error *reterr)
 {
     struct node_app_state found;
 
     TRY(pawl__serve_app_of(call, name, &found, reterr));
     walk->app = found.app;
-    pawl__serve_page_start(&walk->page, limit);
+    walk->listed = listed;
+    pawl__serve_page_start(&walk->page, listed.limit);
     return PAWL_OK;
 }
 
@@ -99,12 +93,11 @@ pawl_status pawl__serve_records(struct pawl__serve_call *call, pawl_error *reter
     const struct workspace_page *asked = call->parameters;
     AUTO(walk_done) struct walk walk = { .error = PAWL_ERROR_INIT };
 
-    TRY(start(&walk, call, asked->app, asked->limit, reterr));
+    TRY(start(&walk, call, asked->app, page_of(asked->from, asked->limit), reterr));
     return answer(
         &walk,
         call,
-        pawl_app_read_c_records(
-            walk.app, asked->wsid, asked->from, asked->limit + 1, add_record, &walk, reterr),
+        pawl_app_read_c_records(walk.app, asked->wsid, &walk.listed, add_record, &walk, reterr),
         reterr);
 }
 
@@ -154,13 +147,11 @@ pawl_status pawl__serve_wlog(struct pawl__serve_call *call, pawl_error *reterr)
     const struct workspace_page *asked = call->parameters;
     AUTO(walk_done) struct walk walk = { .error = PAWL_ERROR_INIT };
 
-    TRY(start(&walk, call, asked->app, asked->limit, reterr));
-    return answer(
-        &walk,
-        call,
-        pawl_app_read_wlog(
-            walk.app, asked->wsid, asked->from, asked->limit + 1, add_wlog_event, &walk, reterr),
-        reterr);
+    TRY(start(&walk, call, asked->app, page_of(asked->from, asked->limit), reterr));
+    return answer(&walk,
+                  call,
+                  pawl_app_read_wlog(walk.app, asked->wsid, &walk.listed, add_event, &walk, reterr),
+                  reterr);
 }
 
 pawl_status pawl__serve_plog(struct pawl__serve_call *call, pawl_error *reterr)
@@ -168,7 +159,7 @@ pawl_status pawl__serve_plog(struct pawl__serve_call *call, pawl_error *reterr)
     const struct partition_page *asked = call->parameters;
     AUTO(walk_done) struct walk walk = { .error = PAWL_ERROR_INIT };
 
-    TRY(start(&walk, call, asked->app, asked->limit, reterr));
+    TRY(start(&walk, call, asked->app, page_of(asked->from, asked->limit), reterr));
     unsigned count = pawl_app_get_descriptor(walk.app)->partitions;
     if (asked->p >= count) {
         return pawl__fail(reterr,
@@ -177,14 +168,9 @@ pawl_status pawl__serve_plog(struct pawl__serve_call *call, pawl_error *reterr)
                           asked->p,
                           count - 1);
     }
-    return answer(&walk,
-                  call,
-                  pawl_app_read_plog(walk.app,
-                                     (uint16_t)asked->p,
-                                     asked->from,
-                                     asked->limit + 1,
-                                     add_plog_event,
-                                     &walk,
-                                     reterr),
-                  reterr);
+    return answer(
+        &walk,
+        call,
+        pawl_app_read_plog(walk.app, (uint16_t)asked->p, &walk.listed, add_event, &walk, reterr),
+        reterr);
 }

@@ -1,4 +1,7 @@
 /* Lists of the work store, a page at a time, by ids or numbers. */
+#include <string.h>
+
+#include "base/core/buf.h"
 #include "base/core/error.h"
 #include "server/page.h"
 #include "server/work/records.h"
@@ -33,12 +36,21 @@ static pawl_status check_task(pawl_work *store,
                : pawl_task_get(store, task_id, &task, reterr);
 }
 
+static pawl_status set_from_id(pawl_page *page, pawl_view from, pawl_error *reterr)
+{
+    struct pawl__buf id = BUF_OVER(page->from_id);
+
+    pawl__buf_add(&id, from);
+    return !id.broken && strlen(page->from_id) == from.len
+               ? PAWL_OK
+               : pawl__fail(reterr, PAWL_INVALID, "from: is not the id of anything");
+}
+
 /* --- tasks --- */
 
 static bool add_task(void *context, const pawl_task *task)
 {
-    return pawl__serve_page_has_room(context, task->task_id)
-           && pawl__serve_page_add(context, &pawl__task_record, task);
+    return pawl__serve_page_add(context, &pawl__task_record, task);
 }
 
 pawl_status pawl__serve_work_task_list(struct pawl__serve_call *call, pawl_error *reterr)
@@ -47,17 +59,20 @@ pawl_status pawl__serve_work_task_list(struct pawl__serve_call *call, pawl_error
     const pawl_task_status status = (pawl_task_status)asked->status;
     pawl_work *store = NULL;
     AUTO(pawl__serve_page_done) struct pawl__serve_page page = { .count = 0 };
+    pawl_page listed = PAWL_PAGE_INIT;
 
     TRY(find(call, &store, reterr));
     pawl__serve_page_start(&page, asked->limit);
+    listed.limit = asked->limit;
     if (store != NULL) {
-        TRY(pawl_task_page(store,
+        TRY(set_from_id(&listed, asked->from, reterr));
+        TRY(pawl_task_list(store,
                            asked->status == FIELD_ENUM_NONE ? NULL : &status,
-                           asked->from,
-                           asked->limit + 1,
+                           &listed,
                            add_task,
                            &page,
                            reterr));
+        pawl__serve_page_follow(&page, &listed);
     }
     pawl__serve_page_answer(&page, call);
     return PAWL_OK;
@@ -67,8 +82,7 @@ pawl_status pawl__serve_work_task_list(struct pawl__serve_call *call, pawl_error
 
 static bool add_item(void *context, const pawl_item *item)
 {
-    return pawl__serve_page_has_room(context, item->work_item_id)
-           && pawl__serve_page_add(context, &pawl__item_record, item);
+    return pawl__serve_page_add(context, &pawl__item_record, item);
 }
 
 pawl_status pawl__serve_work_item_list(struct pawl__serve_call *call, pawl_error *reterr)
@@ -77,17 +91,19 @@ pawl_status pawl__serve_work_item_list(struct pawl__serve_call *call, pawl_error
     pawl_item_filter filter = PAWL_ITEM_FILTER_INIT;
     pawl_work *store = NULL;
     AUTO(pawl__serve_page_done) struct pawl__serve_page page = { .count = 0 };
+    pawl_page listed = PAWL_PAGE_INIT;
 
     filter.statuses = asked->status == FIELD_ENUM_NONE ? 0 : 1U << asked->status;
     filter.task_id = asked->task;
     filter.work_type = asked->type;
     filter.by_id = true;
-    filter.from_id = asked->from;
-    filter.limit = asked->limit + 1;
     TRY(find(call, &store, reterr));
     pawl__serve_page_start(&page, asked->limit);
+    listed.limit = asked->limit;
     if (store != NULL) {
-        TRY(pawl_work_list(store, &filter, add_item, &page, reterr));
+        TRY(set_from_id(&listed, asked->from, reterr));
+        TRY(pawl_work_list(store, &filter, &listed, add_item, &page, reterr));
+        pawl__serve_page_follow(&page, &listed);
         TRY(check_task(store, asked->task, &page, asked->from.len == 0, reterr));
     }
     pawl__serve_page_answer(&page, call);
@@ -98,8 +114,7 @@ pawl_status pawl__serve_work_item_list(struct pawl__serve_call *call, pawl_error
 
 static bool add_checkpoint(void *context, const pawl_checkpoint *checkpoint)
 {
-    return pawl__serve_page_has_room_at(context, (uint64_t)checkpoint->sequence_number)
-           && pawl__serve_page_add(context, &pawl__checkpoint_record, checkpoint);
+    return pawl__serve_page_add(context, &pawl__checkpoint_record, checkpoint);
 }
 
 pawl_status pawl__serve_work_checkpoint_list(struct pawl__serve_call *call, pawl_error *reterr)
@@ -108,18 +123,22 @@ pawl_status pawl__serve_work_checkpoint_list(struct pawl__serve_call *call, pawl
     const pawl_checkpoint_type type = (pawl_checkpoint_type)asked->type;
     pawl_work *store = NULL;
     AUTO(pawl__serve_page_done) struct pawl__serve_page page = { .count = 0 };
+    pawl_page listed = PAWL_PAGE_INIT;
 
     /* Of a task: without a store there is none. */
     TRY(pawl__serve_work_find(call->part, NODE_WORK_THAT_EXISTS, &store, reterr));
     pawl__serve_page_start(&page, asked->limit);
-    TRY(pawl_checkpoint_page(store,
+    listed.limit = asked->limit;
+    listed.from = asked->from;
+    TRY(pawl_checkpoint_list(store,
                              asked->task,
+                             (pawl_view){ NULL, 0 },
                              asked->type == FIELD_ENUM_NONE ? NULL : &type,
-                             (int64_t)asked->from,
-                             asked->limit + 1,
+                             &listed,
                              add_checkpoint,
                              &page,
                              reterr));
+    pawl__serve_page_follow_at(&page, &listed);
     TRY(check_task(store, asked->task, &page, asked->from == 0, reterr));
     pawl__serve_page_answer(&page, call);
     return PAWL_OK;

@@ -8,6 +8,7 @@
 #include "base/core/buf.h"
 #include "base/core/error.h"
 #include "base/core/sized.h"
+#include "base/decide/page.h"
 #include "base/json/json.h"
 #include "base/thread/inside.h"
 #include "work/checkpoints/diff.h"
@@ -378,56 +379,49 @@ pawl_status pawl_checkpoint_latest(pawl_work *work,
     return find_first(work, (pawl_view){ NULL, 0 }, &query, ret_checkpoint, reterr);
 }
 
-static pawl_status list_checkpoints(pawl_work *work,
-                                    const struct work_checkpoint_query *query,
-                                    pawl_checkpoint_visit visit,
-                                    void *context,
-                                    pawl_error *reterr)
+struct checkpoint_walk {
+    pawl_checkpoint_visit visit;
+    void *context;
+    struct pawl__page page;
+};
+
+static bool list_checkpoint(void *context, const pawl_checkpoint *checkpoint)
 {
-    NEED(work, visit, reterr);
-    TRY(pawl__work_check_name("task_id", query->task_id, reterr));
-    TRY(pawl__work_check_optional_name("work_item_id", query->work_item_id, reterr));
-    if (query->type != NULL) {
-        TRY(check_type(*query->type, reterr));
-    }
-    INSIDE(work);
-    return work->backend->checkpoints->list(work->backend, query, visit, context, reterr);
+    struct checkpoint_walk *walk = context;
+
+    return pawl__page_admits(&walk->page, (uint64_t)checkpoint->sequence_number)
+           && pawl__page_show(&walk->page, walk->visit(walk->context, checkpoint));
 }
 
 pawl_status pawl_checkpoint_list(pawl_work *work,
                                  pawl_view task_id,
                                  pawl_view work_item_id,
                                  const pawl_checkpoint_type *type,
+                                 pawl_page *page,
                                  pawl_checkpoint_visit visit,
                                  void *context,
                                  pawl_error *reterr)
 {
+    NEED(work, visit, reterr);
+    struct checkpoint_walk walk = { .visit = visit, .context = context };
+    TRY(pawl__page_take(page, &walk.page, reterr));
     const struct work_checkpoint_query query = {
         .task_id = task_id,
         .work_item_id = work_item_id,
         .type = type,
+        .from = (int64_t)MIN(walk.page.page.from, (uint64_t)INT64_MAX),
+        .limit = pawl__page_reads(&walk.page),
     };
 
-    return list_checkpoints(work, &query, visit, context, reterr);
-}
-
-pawl_status pawl_checkpoint_page(pawl_work *work,
-                                 pawl_view task_id,
-                                 const pawl_checkpoint_type *type,
-                                 int64_t from_sequence,
-                                 uint64_t limit,
-                                 pawl_checkpoint_visit visit,
-                                 void *context,
-                                 pawl_error *reterr)
-{
-    const struct work_checkpoint_query query = {
-        .task_id = task_id,
-        .type = type,
-        .from = from_sequence,
-        .limit = limit,
-    };
-
-    return list_checkpoints(work, &query, visit, context, reterr);
+    TRY(pawl__work_check_name("task_id", task_id, reterr));
+    TRY(pawl__work_check_optional_name("work_item_id", work_item_id, reterr));
+    if (type != NULL) {
+        TRY(check_type(*type, reterr));
+    }
+    INSIDE(work);
+    TRY(work->backend->checkpoints->list(work->backend, &query, list_checkpoint, &walk, reterr));
+    pawl__page_answer(&walk.page, page);
+    return PAWL_OK;
 }
 
 pawl_status pawl_checkpoint_diff(const pawl_checkpoint *from,

@@ -186,6 +186,13 @@ struct work_task_query {
     uint64_t limit;                 /* with by_id; 0: none */
 };
 
+/* Which items. */
+struct work_item_query {
+    pawl_item_filter filter;
+    pawl_view from_id; /* with filter.by_id: from this one on */
+    uint64_t limit;    /* 0: none */
+};
+
 /* Rows that an operation finds: it adds them after those that are there, up to `room`. */
 struct work_rows {
     struct pawl__arena *arena;
@@ -305,7 +312,7 @@ typedef pawl_status work_get_fn(struct work_backend *base,
                                 void *context,
                                 pawl_error *reterr);
 typedef pawl_status work_list_fn(struct work_backend *base,
-                                 const pawl_item_filter *filter,
+                                 const struct work_item_query *query,
                                  work_row_visit visit,
                                  void *context,
                                  pawl_error *reterr);

@@ -3,6 +3,7 @@
 #include "base/core/buf.h"
 #include "base/core/error.h"
 #include "base/core/sized.h"
+#include "base/decide/page.h"
 #include "base/thread/inside.h"
 #include "work/core/copy.h"
 #include "work/core/internal.h"
@@ -39,6 +40,7 @@ pawl_status pawl_work_get(pawl_work *work,
 struct item_walk {
     pawl_item_visit visit;
     void *context;
+    struct pawl__page page;
 };
 
 static bool show_item(void *context, const struct work_row *row)
@@ -47,11 +49,13 @@ static bool show_item(void *context, const struct work_row *row)
     pawl_item item = row->item;
 
     item.size = sizeof(item); /* a row has none */
-    return walk->visit(walk->context, &item);
+    return pawl__page_admits_id(&walk->page, item.work_item_id)
+           && pawl__page_show(&walk->page, walk->visit(walk->context, &item));
 }
 
-static pawl_status check_filter(const pawl_item_filter *filter, pawl_error *reterr)
+static pawl_status check_query(const struct work_item_query *query, pawl_error *reterr)
 {
+    const pawl_item_filter *filter = &query->filter;
     const struct {
         const char *field;
         pawl_view text;
@@ -59,7 +63,7 @@ static pawl_status check_filter(const pawl_item_filter *filter, pawl_error *rete
         { "filter: task_id", filter->task_id },
         { "filter: work_type", filter->work_type },
         { "filter: lease_holder", filter->lease_holder },
-        { "filter: from_id", filter->from_id },
+        { "page: from_id", query->from_id },
     };
 
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
@@ -68,22 +72,34 @@ static pawl_status check_filter(const pawl_item_filter *filter, pawl_error *rete
     if (filter->statuses >> (PAWL_ITEM_WAITING + 1) != 0) {
         return pawl__fail(reterr, PAWL_INVALID, "filter: statuses: has bits of no status");
     }
-    return PAWL_OK;
+    return filter->by_id || query->from_id.len == 0
+               ? PAWL_OK
+               : pawl__fail(reterr, PAWL_INVALID, "page: from_id: needs the filter's by_id");
 }
 
 pawl_status pawl_work_list(pawl_work *work,
                            const pawl_item_filter *filter,
+                           pawl_page *page,
                            pawl_item_visit visit,
                            void *context,
                            pawl_error *reterr)
 {
     NEED(work, visit, reterr);
-    pawl_item_filter whole = PAWL_ITEM_FILTER_INIT;
+    struct work_item_query query = { .filter = PAWL_ITEM_FILTER_INIT };
     struct item_walk walk = { .visit = visit, .context = context };
-    TRY(pawl__take_sized("filter", filter, &whole, sizeof(whole), reterr));
-    TRY(check_filter(&whole, reterr));
+    TRY(pawl__take_sized("filter", filter, &query.filter, sizeof(query.filter), reterr));
+    TRY(pawl__page_take(page, &walk.page, reterr));
+    const pawl_page asked = walk.page.page; /* the walk's own copy changes on the way */
+    query.from_id = pawl_view_of(asked.from_id);
+    query.limit = pawl__page_reads(&walk.page);
+    TRY(check_query(&query, reterr));
     INSIDE(work);
-    return work->backend->items->list(work->backend, &whole, show_item, &walk, reterr);
+    TRY(work->backend->items->list(work->backend, &query, show_item, &walk, reterr));
+    if (!query.filter.by_id) {
+        walk.page.page.from_id[0] = '\0';
+    }
+    pawl__page_answer(&walk.page, page);
+    return PAWL_OK;
 }
 
 pawl_status pawl_work_history(pawl_work *work,

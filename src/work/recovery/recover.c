@@ -199,14 +199,14 @@ static pawl_status list_items(pawl_work *work,
                               pawl_error *reterr)
 {
     pawl_recovery *recovery = building->recovery;
-    pawl_item_filter filter = PAWL_ITEM_FILTER_INIT;
+    struct work_item_query query = { .filter = PAWL_ITEM_FILTER_INIT };
     size_t i = 0;
 
-    filter.task_id = task_id;
-    filter.statuses = 1U << PAWL_ITEM_PENDING | 1U << PAWL_ITEM_IN_PROGRESS
-                      | 1U << PAWL_ITEM_EXPIRED | 1U << PAWL_ITEM_WAITING;
-    filter.limit = building->options.list_max == 0 ? 0 : (uint64_t)building->options.list_max + 1;
-    TRY(work->backend->items->list(work->backend, &filter, copy_item, building, reterr));
+    query.filter.task_id = task_id;
+    query.filter.statuses = 1U << PAWL_ITEM_PENDING | 1U << PAWL_ITEM_IN_PROGRESS
+                            | 1U << PAWL_ITEM_EXPIRED | 1U << PAWL_ITEM_WAITING;
+    query.limit = building->options.list_max == 0 ? 0 : (uint64_t)building->options.list_max + 1;
+    TRY(work->backend->items->list(work->backend, &query, copy_item, building, reterr));
     recovery->item_count = building->items.count;
     if (recovery->item_count == 0) {
         return PAWL_OK;

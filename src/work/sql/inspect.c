@@ -64,19 +64,20 @@ static enum work_statement list_statement(const pawl_item_filter *filter)
 }
 
 pawl_status pawl__work_sql_list(struct work_backend *base,
-                                const pawl_item_filter *filter,
+                                const struct work_item_query *query,
                                 work_row_visit visit,
                                 void *context,
                                 pawl_error *reterr)
 {
     struct item_walk walk = walk_of(base, visit, context);
+    const pawl_item_filter *filter = &query->filter;
     const struct work_value values[] = {
         sql_optional(filter->task_id),
         sql_optional(filter->work_type),
         sql_optional(filter->lease_holder),
         sql_int(filter->statuses == 0 ? -1 : (int64_t)filter->statuses),
-        sql_limit(filter->limit),
-        sql_text(filter->from_id), /* of pages alone */
+        sql_limit(query->limit),
+        sql_text(query->from_id), /* of pages alone */
     };
 
     return pawl__work_sql_read(

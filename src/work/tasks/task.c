@@ -5,6 +5,7 @@
 #include "base/core/buf.h"
 #include "base/core/error.h"
 #include "base/core/sized.h"
+#include "base/decide/page.h"
 #include "base/json/json.h"
 #include "base/thread/inside.h"
 #include "work/core/copy.h"
@@ -132,46 +133,46 @@ pawl_status pawl_task_get(pawl_work *work,
     return PAWL_OK;
 }
 
-static pawl_status list_tasks(pawl_work *work,
-                              const struct work_task_query *query,
-                              pawl_task_visit visit,
-                              void *context,
-                              pawl_error *reterr)
+struct task_walk {
+    pawl_task_visit visit;
+    void *context;
+    struct pawl__page page;
+};
+
+static bool list_task(void *context, const pawl_task *task)
 {
-    if (query->status != NULL && (unsigned)*query->status > PAWL_TASK_CANCELLED) {
-        return pawl__fail(reterr, PAWL_INVALID, "status: %d is none", (int)*query->status);
-    }
-    INSIDE(work);
-    return work->backend->items->task_read(work->backend, query, visit, context, reterr);
+    struct task_walk *walk = context;
+
+    return pawl__page_admits_id(&walk->page, task->task_id)
+           && pawl__page_show(&walk->page, walk->visit(walk->context, task));
 }
 
 pawl_status pawl_task_list(pawl_work *work,
                            const pawl_task_status *status,
+                           pawl_page *page,
                            pawl_task_visit visit,
                            void *context,
                            pawl_error *reterr)
 {
     NEED(work, visit, reterr);
-    const struct work_task_query query = { .status = status };
-
-    return list_tasks(work, &query, visit, context, reterr);
-}
-
-pawl_status pawl_task_page(pawl_work *work,
-                           const pawl_task_status *status,
-                           pawl_view from_id,
-                           uint64_t limit,
-                           pawl_task_visit visit,
-                           void *context,
-                           pawl_error *reterr)
-{
-    NEED(work, visit, reterr);
+    struct task_walk walk = { .visit = visit, .context = context };
+    TRY(pawl__page_take(page, &walk.page, reterr));
+    const pawl_page asked = walk.page.page; /* the walk's own copy changes on the way */
     const struct work_task_query query = {
-        .status = status, .by_id = true, .from_id = from_id, .limit = limit
+        .status = status,
+        .by_id = page != NULL,
+        .from_id = pawl_view_of(asked.from_id),
+        .limit = pawl__page_reads(&walk.page),
     };
 
-    TRY(pawl__work_check_optional_name("from_id", from_id, reterr));
-    return list_tasks(work, &query, visit, context, reterr);
+    TRY(pawl__work_check_optional_name("page: from_id", query.from_id, reterr));
+    if (status != NULL && (unsigned)*status > PAWL_TASK_CANCELLED) {
+        return pawl__fail(reterr, PAWL_INVALID, "status: %d is none", (int)*status);
+    }
+    INSIDE(work);
+    TRY(work->backend->items->task_read(work->backend, &query, list_task, &walk, reterr));
+    pawl__page_answer(&walk.page, page);
+    return PAWL_OK;
 }
 
 /* --- setting --- */

@@ -277,9 +277,10 @@ static pawl_status repeat_last(struct writer *writer, pawl_error *reterr)
         struct repeats repeats = { .count = 0 };
         status = pawl_app_get_status(writer->app, i, &at, reterr);
         if (status == PAWL_OK) {
-            uint64_t from = at.next_offset > EVENTS_AGAIN ? at.next_offset - EVENTS_AGAIN : 1;
-            status = pawl_app_read_plog(
-                writer->app, i, from, EVENTS_AGAIN, note_command, &repeats, reterr);
+            pawl_page page = PAWL_PAGE_INIT;
+            page.from = at.next_offset > EVENTS_AGAIN ? at.next_offset - EVENTS_AGAIN : 1;
+            page.limit = EVENTS_AGAIN;
+            status = pawl_app_read_plog(writer->app, i, &page, note_command, &repeats, reterr);
         }
         for (size_t k = 0; k < repeats.count && status == PAWL_OK; k++) {
             status = make_command(writer, repeats.commands[k], reterr);
@@ -427,8 +428,12 @@ static pawl_status check_record(struct check *check,
 static pawl_status check_wlog(struct check *check, pawl_error *reterr)
 {
     const pawl_app_event *event = check->event;
+    pawl_page page = PAWL_PAGE_INIT;
+
+    page.from = event->wlog_offset;
+    page.limit = 1;
     pawl_status status = pawl_app_read_wlog(
-        check->writer->app, event->workspace, event->wlog_offset, 1, compare_wlog, check, reterr);
+        check->writer->app, event->workspace, &page, compare_wlog, check, reterr);
 
     status = found(check, status, reterr);
     if (status == PAWL_OK && check->wanted != NULL) {
@@ -539,7 +544,7 @@ static pawl_status check_app(struct writer *writer, pawl_error *reterr)
 
     for (uint16_t i = 0; i < PARTITIONS && status == PAWL_OK; i++) {
         struct check check = { .writer = writer };
-        status = pawl_app_read_plog(writer->app, i, 1, 0, check_event, &check, reterr);
+        status = pawl_app_read_plog(writer->app, i, NULL, check_event, &check, reterr);
         status = found(&check, status, reterr);
     }
     return status == PAWL_OK ? check_numbers(writer->app, reterr) : status;

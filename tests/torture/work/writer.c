@@ -161,7 +161,7 @@ static bool print_item(void *context, const pawl_item *item)
 static pawl_status check(pawl_work *work, pawl_error *reterr)
 {
     bool wrong = false;
-    pawl_status status = pawl_work_list(work, NULL, print_item, &wrong, reterr);
+    pawl_status status = pawl_work_list(work, NULL, NULL, print_item, &wrong, reterr);
 
     return status == PAWL_OK && wrong ? pawl__fail(reterr, PAWL_CORRUPT, "items are damaged")
                                       : status;
