@@ -900,9 +900,10 @@ static void test_what_a_visitor_gets_has_its_size(void **state)
     assert_ok(pawl_task_create(work, &task, NULL, 0, &f->err), &f->err);
     assert_ok(pawl_work_submit(work, &submission, 1, NULL, &f->err), &f->err);
     assert_ok(pawl_checkpoint_add(work, &checkpoint, NULL, NULL, NULL, 0, &f->err), &f->err);
-    assert_ok(pawl_work_list(work, NULL, write_item, &visited, &f->err), &f->err);
-    assert_ok(pawl_checkpoint_list(work, ID, EMPTY, NULL, write_checkpoint, &visited, &f->err),
-              &f->err);
+    assert_ok(pawl_work_list(work, NULL, NULL, write_item, &visited, &f->err), &f->err);
+    assert_ok(
+        pawl_checkpoint_list(work, ID, EMPTY, NULL, NULL, write_checkpoint, &visited, &f->err),
+        &f->err);
     assert_int_equal(visited, 2);
     assert_ok(pawl_work_close(work, 0, &f->err), &f->err);
 }
