@@ -128,7 +128,7 @@ static void test_options_of_an_older_header_are_fine(void **state)
 
     options.read_only = true; /* behind what the older header had */
     options.payload_bytes_max = 4;
-    options.size = offsetof(pawl_ledger_options, busy_ms_max);
+    options.size = offsetof(pawl_ledger_options, must_exist);
     pawl_ledger *ledger;
     assert_ok(pawl_ledger_open("memory:", &options, &ledger, &f->err), &f->err);
     assert_status(pawl_ledger_append(ledger, &event, NULL, &f->err), PAWL_INVALID, &f->err);
