@@ -236,6 +236,10 @@ static void test_a_connection_is_used_again_and_made_again(void **state)
     assert_status(ask(f, 50, &reply), PAWL_TIMEOUT, &f->error);
     f->peer = accept(f->listens, NULL, NULL);
     expect_request(f);
+    close(f->listens);
+    f->listens = -1;
+    assert_status(ask(f, 10000, &reply), PAWL_UNAVAILABLE, &f->error);
+    assert_message(&f->error, "has stopped");
 }
 
 static void test_a_peer_that_says_nothing_is_waited_for_until_the_deadline(void **state)

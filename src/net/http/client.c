@@ -186,6 +186,20 @@ static pawl_status reconnect(struct pawl__http_client *client,
     return status;
 }
 
+/* One that was there before and is gone has stopped: NOT_FOUND would be said of what is asked for. */
+static pawl_status connect_again(struct pawl__http_client *client,
+                                 int64_t deadline_ns,
+                                 pawl_error *reterr)
+{
+    pawl_status status = reconnect(client, deadline_ns, reterr);
+
+    return status != PAWL_NOT_FOUND ? status
+                                    : pawl__fail(reterr,
+                                                 PAWL_UNAVAILABLE,
+                                                 "the process that listened on '%s' has stopped",
+                                                 client->where);
+}
+
 static pawl_status open_client(const char *where,
                                bool is_path,
                                struct pawl__clock *clock,
@@ -336,7 +350,7 @@ pawl_status pawl__http_client_ask(struct pawl__http_client *client,
     pawl__http_reply_init(&reply, ask->body_bytes_max, ask->sink, ask->context);
     reply.no_body = strcmp(ask->method, "HEAD") == 0;
     if (has_ended(client)) {
-        TRY(reconnect(client, ask->deadline_ns, reterr));
+        TRY(connect_again(client, ask->deadline_ns, reterr));
     }
     pawl_status status = send_request(client, ask, reterr);
     if (status == PAWL_OK) {
