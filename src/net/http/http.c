@@ -449,6 +449,8 @@ static pawl_status start_listening(struct pawl__http *http, int *ret_fd, pawl_er
         return pawl__http_listen(
             http->options.listen, ret_fd, http->address, sizeof(http->address), reterr);
     }
+    http->socket_path = strdup(path); /* the caller's may be gone when it is removed */
+    TRY(pawl__check_memory(http->socket_path, "the path of a socket", reterr));
     TRY(pawl__http_listen_unix(path, ret_fd, reterr));
     http->socket_inode = lstat(path, &made) == 0 ? made.st_ino : 0;
     (void)snprintf(http->address, sizeof(http->address), "localhost:0");
@@ -460,9 +462,9 @@ static void remove_socket(const struct pawl__http *http)
 {
     struct stat found;
 
-    if (http->socket_inode != 0 && lstat(http->options.socket_path, &found) == 0
+    if (http->socket_inode != 0 && lstat(http->socket_path, &found) == 0
         && found.st_ino == http->socket_inode) {
-        (void)unlink(http->options.socket_path);
+        (void)unlink(http->socket_path);
     }
 }
 
@@ -528,6 +530,7 @@ void pawl__http_unref(struct pawl__http *http)
 {
     if (atomic_fetch_sub(&http->refs, 1) == 1) {
         pawl__lock_done(&http->lock);
+        free(http->socket_path);
         free(http);
     }
 }

@@ -125,7 +125,8 @@ struct pawl__http {
     struct http_metrics *metrics;
     struct MHD_Daemon *daemon;
     char address[HTTP_ADDRESS_SIZE];
-    ino_t socket_inode; /* of options.socket_path; 0: none */
+    char *socket_path;  /* a copy of options.socket_path */
+    ino_t socket_inode; /* of its file; 0: none */
     struct http_lane lanes[HTTP_LANES];
 };
 
