@@ -450,6 +450,228 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_wal_entry_to_json(const pawl_wal_entry *
                                                           size_t *ret_len,
                                                           pawl_error *reterr);
 
+/* --- replay, rebuild, trace, audit ---
+ *
+ * All four may take long. `progress` of a watch is called now and then, on the thread of the caller; it ends the call by
+ * returning false (CANCELLED). `total` 0: nobody knows yet. A watch may be NULL. */
+
+typedef struct pawl_delivery_watch {
+    size_t size; /* PAWL_DELIVERY_WATCH_INIT sets it */
+    bool (*progress)(void *context, uint64_t done, uint64_t total);
+    void *context;
+} pawl_delivery_watch;
+
+#define PAWL_DELIVERY_WATCH_INIT                \
+    {                                           \
+        sizeof(pawl_delivery_watch), NULL, NULL \
+    }
+
+typedef enum pawl_replay_by {
+    PAWL_REPLAY_LSN,      /* what the write-ahead log still has */
+    PAWL_REPLAY_SEQUENCE, /* stream sequence, line of a file, offset of a ledger */
+    PAWL_REPLAY_TIME      /* when the stream stored it; without such a time, when it arrived here */
+} pawl_replay_by;
+
+typedef struct pawl_replay_range {
+    size_t size;
+    pawl_replay_by by;
+    uint64_t from;   /* the first LSN or sequence; 0: from the beginning */
+    uint64_t to;     /* the last one; 0: as far as the pipeline has read */
+    int64_t from_us; /* by time: inclusive, microseconds since 1970; 0: from the beginning */
+    int64_t to_us;   /* by time: exclusive; 0: as far as the pipeline has read */
+} pawl_replay_range;
+
+#define PAWL_REPLAY_RANGE_INIT                                      \
+    {                                                               \
+        sizeof(pawl_replay_range), PAWL_REPLAY_SEQUENCE, 0, 0, 0, 0 \
+    }
+
+typedef struct pawl_replay_result {
+    size_t size;
+    uint64_t from_wal;    /* events that were read from the write-ahead log */
+    uint64_t from_source; /* and from the source: most of these are the same events */
+    uint64_t present;     /* of both: in the table, filtered, in failed_events, or on the way */
+    uint64_t delivered;   /* were missing, and are rows now */
+    uint64_t filtered;
+    uint64_t failed;  /* were missing, and are in failed_events now */
+    uint64_t pending; /* the table refuses them for the moment: they are retried */
+    uint64_t gone;    /* LSNs or sequences of the range that nobody holds any more */
+} pawl_replay_result;
+
+#define PAWL_REPLAY_RESULT_INIT                            \
+    {                                                      \
+        sizeof(pawl_replay_result), 0, 0, 0, 0, 0, 0, 0, 0 \
+    }
+
+/* Reads a part of what a pipeline has already read once more, from its write-ahead log and from its source, and delivers what
+ * the table lacks. What the table, the filtered events or failed_events have under the same transaction id and payload
+ * is not delivered again. A pipeline that runs stops meanwhile and is started again.
+ *
+ * PAWL_OK: all of it is settled. BUSY: the pipeline is replayed or rebuilt already. INVALID: the range is upside down.
+ * UNSUPPORTED: standard input cannot be read again, except by LSN. After an error *ret_result has what was done before. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_pipeline_replay(pawl_delivery *delivery,
+                                                        const char *name,
+                                                        const pawl_replay_range *range,
+                                                        const pawl_delivery_watch *watch,
+                                                        pawl_replay_result *ret_result,
+                                                        pawl_error *reterr);
+
+/* What became of one pipeline. Views are empty where there is nothing. */
+typedef struct pawl_rebuilt {
+    size_t size;
+    pawl_view pipeline;
+    uint64_t delivered; /* rows of the table now */
+    uint64_t filtered;
+    uint64_t failed;
+    uint64_t pending;
+    uint64_t losses;    /* rows of delivery_losses that this rebuild added */
+    pawl_status status; /* PAWL_OK: all that its log and its source hold is in the table */
+    pawl_view error;    /* why not: its source is away, or it reads standard input */
+} pawl_rebuilt;
+
+typedef bool (*pawl_rebuilt_visit)(void *context, const pawl_rebuilt *rebuilt);
+
+typedef struct pawl_rebuild_result {
+    size_t size;
+    bool file_was_missing;
+    bool file_was_damaged;  /* it did not open */
+    char quarantined[1024]; /* where the damaged file is now; empty: nowhere */
+    uint64_t pipelines;
+    uint64_t incomplete; /* of them: their status is not PAWL_OK */
+} pawl_rebuild_result;
+
+#define PAWL_REBUILD_RESULT_INIT                            \
+    {                                                       \
+        sizeof(pawl_rebuild_result), false, false, "", 0, 0 \
+    }
+
+/* Makes a lost or damaged DuckDB file anew: from the write-ahead logs, then from the sources. What none of them holds becomes
+ * a row of delivery_losses. A file that does not open is moved aside first (`quarantined`), with its log; one that
+ * opens is kept, unless `replace` is set. Pipelines that run stop meanwhile and are started again; `visit` (or NULL) is
+ * told of each.
+ *
+ * PAWL_OK: every pipeline has all that its log and source hold. UNAVAILABLE: some do not, see `visit`; their pipelines go on
+ * with what is missing when they run. BUSY: another process has the file. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_delivery_rebuild(pawl_delivery *delivery,
+                                                         bool replace,
+                                                         const pawl_delivery_watch *watch,
+                                                         pawl_rebuilt_visit visit,
+                                                         void *context,
+                                                         pawl_rebuild_result *ret_result,
+                                                         pawl_error *reterr);
+
+typedef enum pawl_trace_place {
+    PAWL_TRACE_OUTBOX,
+    PAWL_TRACE_SOURCE, /* the stream, the file or the ledger; `sequence` says where */
+    PAWL_TRACE_WAL,    /* `lsn` */
+    PAWL_TRACE_TABLE,
+    PAWL_TRACE_FILTERED,
+    PAWL_TRACE_FAILED
+} pawl_trace_place;
+
+/* "outbox"; "unknown" for a number that is no place. Static. */
+PAWL_API const char *pawl_trace_place_name(pawl_trace_place place);
+
+/* One step of an event on its way. Views are empty, numbers and times 0 where nobody knows. */
+typedef struct pawl_trace_step {
+    size_t size;
+    pawl_trace_place place;
+    pawl_view pipeline;
+    pawl_view transaction_id;
+    pawl_view
+        state; /* outbox: "pending", "acknowledged", "failed"; log: as pawl_wal_state, "retrying" or "cleaned_up"; failed: its status */
+    uint64_t number; /* of the outbox */
+    uint64_t sequence;
+    uint64_t lsn;
+    int64_t at_us;    /* accepted, stored, appended, committed, failed: microseconds since 1970 */
+    pawl_view detail; /* a table, a subject, or a reason and an error */
+} pawl_trace_step;
+
+typedef bool (*pawl_trace_visit)(void *context, const pawl_trace_step *step);
+
+typedef struct pawl_trace_options {
+    size_t size;
+    const char *pipeline;   /* NULL: all of them */
+    const char *outbox_dir; /* of `pawl publish`; NULL: wal/producer in the directory */
+    bool no_source;         /* do not search the source when log and table do not know the place */
+    pawl_delivery_watch watch;
+} pawl_trace_options;
+
+#define PAWL_TRACE_OPTIONS_INIT                                                 \
+    {                                                                           \
+        sizeof(pawl_trace_options), NULL, NULL, false, PAWL_DELIVERY_WATCH_INIT \
+    }
+
+/* Follows one event: outbox, source, write-ahead log, and the row, the filtered or the failed event that it became. `id` is a
+ * transaction id or the producer's event id, which several events may share. Visits their steps in this order, pipeline by pipeline. `options`
+ * may be NULL.
+ *
+ * NOT_FOUND: nobody knows it. A source or an outbox that cannot be read is left out, and *ret_skipped (or NULL) counts it. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_delivery_trace(pawl_delivery *delivery,
+                                                       pawl_view id,
+                                                       const pawl_trace_options *options,
+                                                       pawl_trace_visit visit,
+                                                       void *context,
+                                                       uint64_t *ret_skipped,
+                                                       pawl_error *reterr);
+
+typedef enum pawl_audit_fault {
+    PAWL_AUDIT_LOST,       /* the source or the log has it, and nothing says what became of it */
+    PAWL_AUDIT_DUPLICATED, /* more than one row */
+    PAWL_AUDIT_MISCOUNTED  /* the table does not have as many as its counters say */
+} pawl_audit_fault;
+
+/* "lost"; "unknown" for a number that is no fault. Static. */
+PAWL_API const char *pawl_audit_fault_name(pawl_audit_fault fault);
+
+typedef struct pawl_audit_finding {
+    size_t size;
+    pawl_audit_fault fault;
+    pawl_view pipeline;
+    pawl_view transaction_id; /* empty: not about one event */
+    uint64_t sequence;        /* 0: not known */
+    uint64_t lsn;             /* 0: not known */
+    pawl_view what;
+} pawl_audit_finding;
+
+typedef bool (*pawl_audit_visit)(void *context, const pawl_audit_finding *finding);
+
+typedef struct pawl_audit_report {
+    size_t size;
+    uint64_t pipelines;
+    uint64_t source_events; /* compared: up to the place that the table covers */
+    uint64_t waiting;       /* places of the sources behind it: not read yet */
+    uint64_t log_entries;
+    uint64_t rows;
+    uint64_t filtered;
+    uint64_t failed;
+    uint64_t pending;        /* accepted, and not in the table yet */
+    uint64_t recorded;       /* rows of delivery_losses: what the sources lost, on record */
+    uint64_t unread_sources; /* standard input, which nobody can read again */
+    uint64_t lost;
+    uint64_t duplicated;
+    uint64_t miscounted;
+} pawl_audit_report;
+
+#define PAWL_AUDIT_REPORT_INIT                                           \
+    {                                                                    \
+        sizeof(pawl_audit_report), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+    }
+
+/* Compares source, write-ahead log, table and failed_events of a pipeline, or of all (`name` NULL), also while they run:
+ * every event that the source and the log hold up to the place that the table covers must be in the table, among the
+ * filtered or in failed_events, once. Reads the source with a consumer of its own.
+ *
+ * PAWL_OK: nothing is wrong. CORRUPT: something is; `visit` (or NULL) was told of each, and the report is filled in.
+ * Anything else: it could not be checked. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_delivery_audit(pawl_delivery *delivery,
+                                                       const char *name,
+                                                       const pawl_delivery_watch *watch,
+                                                       pawl_audit_visit visit,
+                                                       void *context,
+                                                       pawl_audit_report *ret_report,
+                                                       pawl_error *reterr);
+
 /* --- SQL --- */
 
 typedef struct pawl_query_options {

@@ -144,3 +144,109 @@ static const struct pawl__field wal_entry_fields[] = {
 };
 const struct pawl__record pawl__wal_entry_record =
     SIZED_RECORD("WalEntry", pawl_wal_entry, wal_entry_fields);
+
+/* --- replay, rebuild, trace, audit --- */
+
+const char *const pawl__replay_by_names[] = {
+    [PAWL_REPLAY_LSN] = "lsn",
+    [PAWL_REPLAY_SEQUENCE] = "sequence",
+    [PAWL_REPLAY_TIME] = "time",
+    [PAWL_REPLAY_TIME + 1] = NULL,
+};
+
+static const struct pawl__field replay_result_fields[] = {
+    { FIELD(pawl_replay_result, from_wal, FIELD_UINT64) },
+    { FIELD(pawl_replay_result, from_source, FIELD_UINT64) },
+    { FIELD(pawl_replay_result, present, FIELD_UINT64) },
+    { FIELD(pawl_replay_result, delivered, FIELD_UINT64),
+      .about = "Were missing, and are rows now." },
+    { FIELD(pawl_replay_result, filtered, FIELD_UINT64) },
+    { FIELD(pawl_replay_result, failed, FIELD_UINT64) },
+    { FIELD(pawl_replay_result, pending, FIELD_UINT64) },
+    { FIELD(pawl_replay_result, gone, FIELD_UINT64),
+      .about = "LSNs or sequences of the range that nobody holds any more." },
+};
+const struct pawl__record pawl__replay_result_record =
+    SIZED_RECORD("ReplayResult", pawl_replay_result, replay_result_fields);
+
+static const struct pawl__field rebuilt_fields[] = {
+    { FIELD(pawl_rebuilt, pipeline, FIELD_TEXT), .flags = FIELD_SET },
+    { FIELD(pawl_rebuilt, delivered, FIELD_UINT64) },
+    { FIELD(pawl_rebuilt, filtered, FIELD_UINT64) },
+    { FIELD(pawl_rebuilt, failed, FIELD_UINT64) },
+    { FIELD(pawl_rebuilt, pending, FIELD_UINT64) },
+    { FIELD(pawl_rebuilt, losses, FIELD_UINT64),
+      .about = "Rows of delivery_losses that this rebuild added." },
+    { FIELD(pawl_rebuilt, error, FIELD_TEXT),
+      .about = "Why it is not complete; missing when it is." },
+};
+const struct pawl__record pawl__rebuilt_record =
+    SIZED_RECORD("RebuiltPipeline", pawl_rebuilt, rebuilt_fields);
+
+static const struct pawl__field rebuild_result_fields[] = {
+    { FIELD(pawl_rebuild_result, file_was_missing, FIELD_BOOL) },
+    { FIELD(pawl_rebuild_result, file_was_damaged, FIELD_BOOL) },
+    { FIELD(pawl_rebuild_result, quarantined, FIELD_CHARS) },
+    { FIELD(pawl_rebuild_result, pipelines, FIELD_UINT64) },
+    { FIELD(pawl_rebuild_result, incomplete, FIELD_UINT64) },
+};
+const struct pawl__record pawl__rebuild_result_record =
+    SIZED_RECORD("RebuildResult", pawl_rebuild_result, rebuild_result_fields);
+
+const char *const pawl__trace_place_names[] = {
+    [PAWL_TRACE_OUTBOX] = "outbox",     [PAWL_TRACE_SOURCE] = "source",
+    [PAWL_TRACE_WAL] = "wal",           [PAWL_TRACE_TABLE] = "table",
+    [PAWL_TRACE_FILTERED] = "filtered", [PAWL_TRACE_FAILED] = "failed",
+    [PAWL_TRACE_FAILED + 1] = NULL,
+};
+
+static const struct pawl__field trace_step_fields[] = {
+    { FIELD(pawl_trace_step, place, FIELD_ENUM), .names = pawl__trace_place_names },
+    { FIELD(pawl_trace_step, pipeline, FIELD_TEXT) },
+    { FIELD(pawl_trace_step, transaction_id, FIELD_TEXT) },
+    { FIELD(pawl_trace_step, state, FIELD_TEXT) },
+    { FIELD(pawl_trace_step, number, FIELD_UINT64) },
+    { FIELD(pawl_trace_step, sequence, FIELD_UINT64) },
+    { FIELD(pawl_trace_step, lsn, FIELD_UINT64) },
+    { FIELD_AS("at", pawl_trace_step, at_us, FIELD_TIME) },
+    { FIELD(pawl_trace_step, detail, FIELD_TEXT) },
+};
+const struct pawl__record pawl__trace_step_record =
+    SIZED_RECORD("TraceStep", pawl_trace_step, trace_step_fields);
+
+const char *const pawl__audit_fault_names[] = {
+    [PAWL_AUDIT_LOST] = "lost",
+    [PAWL_AUDIT_DUPLICATED] = "duplicated",
+    [PAWL_AUDIT_MISCOUNTED] = "miscounted",
+    [PAWL_AUDIT_MISCOUNTED + 1] = NULL,
+};
+
+static const struct pawl__field audit_finding_fields[] = {
+    { FIELD(pawl_audit_finding, fault, FIELD_ENUM), .names = pawl__audit_fault_names },
+    { FIELD(pawl_audit_finding, pipeline, FIELD_TEXT), .flags = FIELD_SET },
+    { FIELD(pawl_audit_finding, transaction_id, FIELD_TEXT) },
+    { FIELD(pawl_audit_finding, sequence, FIELD_UINT64) },
+    { FIELD(pawl_audit_finding, lsn, FIELD_UINT64) },
+    { FIELD(pawl_audit_finding, what, FIELD_TEXT) },
+};
+const struct pawl__record pawl__audit_finding_record =
+    SIZED_RECORD("AuditFinding", pawl_audit_finding, audit_finding_fields);
+
+static const struct pawl__field audit_report_fields[] = {
+    { FIELD(pawl_audit_report, pipelines, FIELD_UINT64) },
+    { FIELD(pawl_audit_report, source_events, FIELD_UINT64) },
+    { FIELD(pawl_audit_report, waiting, FIELD_UINT64) },
+    { FIELD(pawl_audit_report, log_entries, FIELD_UINT64) },
+    { FIELD(pawl_audit_report, rows, FIELD_UINT64) },
+    { FIELD(pawl_audit_report, filtered, FIELD_UINT64) },
+    { FIELD(pawl_audit_report, failed, FIELD_UINT64) },
+    { FIELD(pawl_audit_report, pending, FIELD_UINT64) },
+    { FIELD(pawl_audit_report, recorded, FIELD_UINT64),
+      .about = "Rows of delivery_losses: what the sources lost, on record." },
+    { FIELD(pawl_audit_report, unread_sources, FIELD_UINT64) },
+    { FIELD(pawl_audit_report, lost, FIELD_UINT64) },
+    { FIELD(pawl_audit_report, duplicated, FIELD_UINT64) },
+    { FIELD(pawl_audit_report, miscounted, FIELD_UINT64) },
+};
+const struct pawl__record pawl__audit_report_record =
+    SIZED_RECORD("AuditReport", pawl_audit_report, audit_report_fields);

@@ -17,6 +17,16 @@ extern const char *const pawl__failed_status_names[]; /* ended by NULL */
 extern const struct pawl__record pawl__wal_status_record;
 extern const struct pawl__record pawl__wal_entry_record;
 
+extern const struct pawl__record pawl__replay_result_record;
+extern const struct pawl__record pawl__rebuilt_record;
+extern const struct pawl__record pawl__rebuild_result_record;
+extern const struct pawl__record pawl__trace_step_record;
+extern const struct pawl__record pawl__audit_finding_record;
+extern const struct pawl__record pawl__audit_report_record;
+
+extern const char *const pawl__replay_by_names[]; /* this and the next ones, ended by NULL */
+extern const char *const pawl__trace_place_names[];
+extern const char *const pawl__audit_fault_names[];
 extern const char *const pawl__wal_state_names[];      /* ended by NULL */
 extern const char *const pawl__pipeline_state_names[]; /* ended by NULL */
 
