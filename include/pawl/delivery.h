@@ -224,7 +224,8 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_failed_act(pawl_delivery *delivery,
 /* Declares a pipeline, durably, and makes its table. The declaration is a JSON object:
  *
  *   name           a-z 0-9 _ -
- *   from           "nats://HOST:4222" or "tls://...", "ledger:LOCATION", "file:PATH", "-" (standard input)
+ *   from           "nats://HOST:4222" or "tls://...", "ledger:LOCATION", "file:PATH", "http" (events are handed
+ *                  in: pawl_pipeline_submit, POST /v1/pipelines/NAME/events), "-" (standard input)
  *   into           its table; "events". No two pipelines share one
  *   source         begins the transaction id of events that bring none of their own; as a rule the name
  *   id_field       key of the payload with the producer's id; without it ids come from headers, or from the place
@@ -334,6 +335,13 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_pipeline_list(pawl_delivery *delivery,
                                                       void *context,
                                                       pawl_error *reterr);
 
+/* All of them as each reported last, in the order of their names. Waits for no store: of a pipeline that has not run since
+ * the directory was opened only name, source, table and state are known. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_pipeline_peek(pawl_delivery *delivery,
+                                                      pawl_pipeline_visit visit,
+                                                      void *context,
+                                                      pawl_error *reterr);
+
 /* "{...}" on one line; pawl_free ends it. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_pipeline_to_json(const pawl_pipeline_status *status,
                                                          char **ret_json,
@@ -361,6 +369,67 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_pipeline_preview(pawl_view declaration,
                                                          pawl_json_visit visit,
                                                          void *context,
                                                          pawl_error *reterr);
+
+/* --- handing events in --- */
+
+#define PAWL_INCOMING_BATCH_MAX 10000 /* events of one call */
+
+typedef struct pawl_incoming {
+    size_t size;
+    pawl_view
+        event_id; /* the producer's own; empty: the pipeline's id_field names the key of the payload that has it */
+    uint64_t sequence; /* of several events with one id; 0 otherwise */
+    pawl_view source;  /* empty: that of the pipeline */
+    pawl_view subject;
+    pawl_view payload;
+} pawl_incoming;
+
+#define PAWL_INCOMING_INIT                                               \
+    {                                                                    \
+        sizeof(pawl_incoming), { NULL, 0 }, 0, { NULL, 0 }, { NULL, 0 }, \
+        {                                                                \
+            NULL, 0                                                      \
+        }                                                                \
+    }
+
+typedef enum pawl_submit_outcome {
+    PAWL_SUBMIT_ACCEPTED,
+    PAWL_SUBMIT_DUPLICATE, /* it was there already, with the same payload */
+    PAWL_SUBMIT_CONFLICT   /* its id was there with another payload: this one is in failed_events */
+} pawl_submit_outcome;
+
+/* "accepted"; "unknown" for a number that is no outcome. Static. */
+PAWL_API const char *pawl_submit_outcome_name(pawl_submit_outcome outcome);
+
+/* Hands events to a pipeline that runs and whose `from` is "http". PAWL_OK: every one of them is in its write-ahead log, on
+ * disk; ret_outcomes[i] says what event i is. Calls at the same time share one fsync. Not all or none: after an error some
+ * may be accepted, and sending them all again, with the same ids, makes them duplicates.
+ *
+ * INVALID      `index` says which event: it has no id, or a bad one. Nothing was accepted
+ * NOT_FOUND    no such pipeline
+ * CONFLICT     the pipeline reads another source
+ * BUSY         its write-ahead log is full (pending_bytes_max, failed_bytes_max), or too many events wait: try again later
+ * UNAVAILABLE  it is paused or does not run now, or the log cannot be written to: try again later */
+PAWL_API PAWL_MUST_USE pawl_status pawl_pipeline_submit(pawl_delivery *delivery,
+                                                        const char *name,
+                                                        const pawl_incoming *events,
+                                                        size_t count,
+                                                        pawl_submit_outcome *ret_outcomes,
+                                                        pawl_error *reterr);
+
+/* `outcomes` are as many as there were events. */
+typedef void (*pawl_submit_done)(void *context,
+                                 const pawl_submit_outcome *outcomes,
+                                 const pawl_error *outcome);
+
+/* The same without waiting: see Async in pawl.h. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_pipeline_submit_async(pawl_delivery *delivery,
+                                                              const char *name,
+                                                              const pawl_incoming *events,
+                                                              size_t count,
+                                                              pawl_submit_done done,
+                                                              void *context,
+                                                              pawl_error *reterr);
 
 /* --- write-ahead logs --- */
 
@@ -718,6 +787,26 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_delivery_query(const char *dir,
                                                        pawl_query_visit visit,
                                                        void *context,
                                                        pawl_error *reterr);
+
+/* The same on the file of an open directory, beside the pipelines that write to it: memory_max does not count, the limit is
+ * that of the directory's options. Checkpoints wait until it has ended. `visit` must not call anything on the handle. BUSY: 4
+ * of them run already, or the file is just being opened again. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_delivery_select(pawl_delivery *delivery,
+                                                        const char *sql,
+                                                        const pawl_query_options *options,
+                                                        pawl_query_visit visit,
+                                                        void *context,
+                                                        pawl_error *reterr);
+
+/* --- metrics --- */
+
+/* Counts of all pipelines in the text format of Prometheus, each with the label `pipeline`: consumer_wal_writes_total,
+ * consumer_wal_pending_entries, pawl_delivery_events (accepted = delivered + filtered + failed + pending) and so on. Those
+ * of a pipeline begin when it first runs. *ret_text is NUL-terminated, for pawl_free. `ret_len` may be NULL. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_delivery_get_metrics(pawl_delivery *delivery,
+                                                             char **ret_text,
+                                                             size_t *ret_len,
+                                                             pawl_error *reterr);
 
 #ifdef __cplusplus
 }

@@ -33,6 +33,13 @@ struct delivery_message {
     uint64_t handle; /* the source's own: names this delivery in ack and nak */
 };
 
+/* What became of a message when it was taken in. */
+enum delivery_taken {
+    DELIVERY_TAKEN_NEW,
+    DELIVERY_TAKEN_AGAIN, /* known, with the same payload */
+    DELIVERY_TAKEN_CONFLICT, /* its id is known with another payload: in failed_events, or on its way there */
+};
+
 /* The first header of this name, letters in either case; an empty view without one. */
 pawl_view pawl__delivery_header(const struct delivery_message *message, const char *name);
 

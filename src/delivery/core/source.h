@@ -66,6 +66,12 @@ struct delivery_source_ops {
                        int64_t delay_ns,
                        pawl_error *reterr);
 
+    /* What a message turned out to be, told before its acknowledgement and after the fsync: for a source whose producer
+     * waits for it. NULL: nobody asks. */
+    void (*taken)(struct delivery_source *source,
+                  const struct delivery_message *message,
+                  enum delivery_taken how);
+
     /* Its state now, and the message at `probe` (0: none). NOT_FOUND: no such stream. */
     pawl_status (*state)(struct delivery_source *source,
                          uint64_t probe,

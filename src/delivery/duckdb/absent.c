@@ -67,3 +67,18 @@ pawl_status pawl_delivery_query(const char *dir,
     (void)context;
     return pawl__fail_absent(reterr, "DuckDB", "duckdb");
 }
+
+pawl_status pawl__delivery_duckdb_query(struct delivery_duckdb_file *file,
+                                        const char *sql,
+                                        const pawl_query_options *options,
+                                        pawl_query_visit visit,
+                                        void *context,
+                                        pawl_error *reterr)
+{
+    (void)file;
+    (void)sql;
+    (void)options;
+    (void)visit;
+    (void)context;
+    return pawl__fail_absent(reterr, "DuckDB", "duckdb");
+}

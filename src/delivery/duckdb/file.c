@@ -115,7 +115,7 @@ pawl_status pawl__delivery_duckdb_open(const struct delivery_duckdb_options *opt
     struct delivery_duckdb_opened opened = { .why = PAWL_ERROR_INIT };
 
     TRY(pawl__check_memory(file, "a sink's file", reterr));
-    pawl__lock_init(&file->lock);
+    pawl__lock_cond_init(&file->lock, &file->left);
     file->options = options->duck;
     file->clock = pawl__clock_or_real(options->duck.clock);
     file->path = strdup(options->path);
@@ -133,20 +133,38 @@ void pawl__delivery_duckdb_close(struct delivery_duckdb_file *file)
     if (file == NULL) {
         return;
     }
-    REQUIRE(file->sinks == NULL);
+    REQUIRE(file->sinks == NULL && file->readers == NULL);
     pawl__duck_close(file->db);
-    pawl__lock_done(&file->lock);
+    pawl__lock_cond_done(&file->lock, &file->left);
     free(file->path);
     free(file);
 }
 
 /* --- one caller at a time --- */
 
+/* They return soon: DuckDB ends what it is doing for them, and they wait for nobody. */
+static void cut_readers_locked(struct delivery_duckdb_file *file) REQUIRES_LOCK(file->lock)
+{
+    file->is_reopening = true;
+    for (struct delivery_duckdb_reader *reader = file->readers; reader != NULL;
+         reader = reader->next) {
+        pawl__duck_interrupt(reader->conn);
+    }
+    while (file->readers != NULL) {
+        pawl__cond_wait(&file->left, &file->lock);
+    }
+    file->is_reopening = false;
+}
+
 static pawl_status reopen_locked(struct delivery_duckdb_file *file, pawl_error *reterr)
     REQUIRES_LOCK(file->lock)
 {
     bool is_new = false;
 
+    if (file->is_reopening) { /* the one who does it waits for readers, perhaps for the caller */
+        return pawl__fail(reterr, PAWL_BUSY, "'%s' is being opened again", file->path);
+    }
+    cut_readers_locked(file);
     for (struct delivery_duckdb_sink *sink = file->sinks; sink != NULL; sink = sink->next) {
         pawl__duck_disconnect(STEAL(sink->conn));
     }
@@ -154,6 +172,71 @@ static pawl_status reopen_locked(struct delivery_duckdb_file *file, pawl_error *
     TRY(open_db(file, NULL, &is_new, reterr));
     file->is_in_doubt = false;
     return PAWL_OK;
+}
+
+/* --- readers --- */
+
+static size_t count_readers_locked(const struct delivery_duckdb_file *file)
+    REQUIRES_LOCK(file->lock)
+{
+    size_t count = 0;
+
+    for (const struct delivery_duckdb_reader *reader = file->readers; reader != NULL;
+         reader = reader->next) {
+        count++;
+    }
+    return count;
+}
+
+static pawl_status admit_reader_locked(struct delivery_duckdb_file *file,
+                                       struct delivery_duckdb_reader *reader,
+                                       pawl_error *reterr) REQUIRES_LOCK(file->lock)
+{
+    if (file->is_reopening || file->is_in_doubt || file->db == NULL) {
+        return pawl__fail(reterr, PAWL_BUSY, "'%s' is being opened again", file->path);
+    }
+    if (count_readers_locked(file) >= DELIVERY_READERS_MAX) {
+        return pawl__fail(
+            reterr, PAWL_BUSY, "%d queries run at the moment, the limit", DELIVERY_READERS_MAX);
+    }
+    TRY(pawl__duck_connect(file->db, &reader->conn, reterr));
+    reader->next = file->readers;
+    file->readers = reader;
+    return PAWL_OK;
+}
+
+pawl_status pawl__delivery_duckdb_begin_reading(struct delivery_duckdb_file *file,
+                                                struct pawl__duck_conn **ret_conn,
+                                                pawl_error *reterr)
+{
+    struct delivery_duckdb_reader *reader = calloc(1, sizeof(*reader));
+
+    TRY(pawl__check_memory(reader, "a query", reterr));
+    pawl__lock(&file->lock);
+    pawl_status status = admit_reader_locked(file, reader, reterr);
+    pawl__unlock(&file->lock);
+    if (status != PAWL_OK) {
+        free(reader);
+        return status;
+    }
+    *ret_conn = reader->conn;
+    return PAWL_OK;
+}
+
+void pawl__delivery_duckdb_end_reading(struct delivery_duckdb_file *file,
+                                       struct pawl__duck_conn *conn)
+{
+    pawl__lock(&file->lock);
+    struct delivery_duckdb_reader **link = &file->readers;
+    while ((*link)->conn != conn) {
+        link = &(*link)->next;
+    }
+    struct delivery_duckdb_reader *reader = *link;
+    *link = reader->next;
+    pawl__duck_disconnect(conn);
+    free(reader);
+    pawl__cond_broadcast(&file->left);
+    pawl__unlock(&file->lock);
 }
 
 static pawl_status connect_sink(struct delivery_duckdb_sink *sink, pawl_error *reterr)

@@ -27,6 +27,11 @@ static inline struct delivery_duckdb_sink *as_duckdb(struct delivery_sink *sink)
     return (struct delivery_duckdb_sink *)sink; /* base is its first member */
 }
 
+struct delivery_duckdb_reader {
+    struct pawl__duck_conn *conn;
+    struct delivery_duckdb_reader *next;
+};
+
 struct delivery_duckdb_file {
     struct pawl__lock lock; /* covers everything below, and every use of the connections */
     struct pawl__duck *db;  /* NULL: it has to be opened again */
@@ -36,7 +41,21 @@ struct delivery_duckdb_file {
     struct pawl__clock *clock;
     struct delivery_uuid sink_id;
     struct delivery_duckdb_sink *sinks;
+    struct delivery_duckdb_reader *readers; /* connections of consoles */
+    struct pawl__cond left;                 /* one of them ended */
+    bool is_reopening;                      /* no further reader begins */
 };
+
+enum { DELIVERY_READERS_MAX = 4 };
+
+/* A connection beside those of the sinks, for somebody who only reads. It is cut off when the file has to be opened again.
+ * BUSY: there are enough of them, or the file is just being opened again. */
+PAWL_MUST_USE pawl_status pawl__delivery_duckdb_begin_reading(struct delivery_duckdb_file *file,
+                                                              struct pawl__duck_conn **ret_conn,
+                                                              pawl_error *reterr);
+/* Its rows are freed before. */
+void pawl__delivery_duckdb_end_reading(struct delivery_duckdb_file *file,
+                                       struct pawl__duck_conn *conn);
 
 /* Takes the file's lock and gives the sink a connection that can be used. Released in any case by leave. */
 PAWL_MUST_USE pawl_status pawl__delivery_duckdb_enter(struct delivery_duckdb_sink *sink,

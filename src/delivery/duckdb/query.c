@@ -11,7 +11,7 @@
 #include "base/core/error.h"
 #include "base/core/sized.h"
 #include "base/os/fs.h"
-#include "store/duckdb/duckdb.h"
+#include "delivery/duckdb/internal.h"
 
 enum {
     SQL_BYTES_MAX = 1 << 20,
@@ -20,6 +20,7 @@ enum {
 };
 
 struct query {
+    struct delivery_duckdb_file *file; /* that is open already; NULL: `db` is ours */
     struct pawl__duck *db;
     struct pawl__duck_conn *conn;
     struct pawl__duck_rows *rows;
@@ -33,6 +34,9 @@ struct query {
 static void query_done(struct query *query)
 {
     pawl__duck_rows_free(query->rows);
+    if (query->file != NULL) {
+        pawl__delivery_duckdb_end_reading(query->file, STEAL(query->conn));
+    }
     pawl__duck_disconnect(query->conn);
     pawl__duck_close(query->db);
     pawl__buf_done(&query->sql);
@@ -42,12 +46,23 @@ static void query_done(struct query *query)
     free(query->ends);
 }
 
+static pawl_status begin(struct query *query,
+                         const pawl_query_options *options,
+                         struct pawl__clock *clock,
+                         pawl_error *reterr)
+{
+    pawl__duck_set_deadline(query->conn,
+                            pawl__monotonic_ns(clock) + options->timeout_ms * NS_PER_MS);
+    return pawl__duck_begin(query->conn, PAWL__DUCK_READ_ONLY, reterr);
+}
+
 static pawl_status open_file(struct query *query,
                              const char *dir,
                              const pawl_query_options *options,
-                             struct pawl__clock *clock,
+                             struct pawl__clock *given,
                              pawl_error *reterr)
 {
+    struct pawl__clock *clock = pawl__clock_or_real(given);
     AUTO(pawl__text_free) char *path = pawl__fs_join(dir, "analytics.duckdb");
     const struct pawl__duck_options duck = { .memory_bytes_max = options->memory_max,
                                              .read_only = true,
@@ -60,9 +75,7 @@ static pawl_status open_file(struct query *query,
     }
     TRY(pawl__duck_open(path, &duck, &query->db, reterr));
     TRY(pawl__duck_connect(query->db, &query->conn, reterr));
-    pawl__duck_set_deadline(query->conn,
-                            pawl__monotonic_ns(clock) + options->timeout_ms * NS_PER_MS);
-    return pawl__duck_begin(query->conn, PAWL__DUCK_READ_ONLY, reterr);
+    return begin(query, options, clock, reterr);
 }
 
 /* --- types that have to be cast --- */
@@ -254,12 +267,7 @@ static pawl_status visit_rows(struct query *query,
     return PAWL_OK;
 }
 
-static pawl_status query_at(const char *dir,
-                            const char *sql,
-                            const pawl_query_options *options,
-                            struct pawl__clock *clock,
-                            struct query *query,
-                            pawl_error *reterr)
+static pawl_status check(const char *sql, const pawl_query_options *options, pawl_error *reterr)
 {
     TRY(pawl__check_range("memory_max",
                           (int64_t)MIN(options->memory_max, (uint64_t)INT64_MAX),
@@ -267,10 +275,34 @@ static pawl_status query_at(const char *dir,
                           INT64_C(1) << 44,
                           reterr));
     TRY(pawl__check_range("timeout_ms", options->timeout_ms, 1, 86400000, reterr));
-    TRY(pawl__check_bytes("sql", strlen(sql), SQL_BYTES_MAX, reterr));
-    TRY(open_file(query, dir, options, pawl__clock_or_real(clock), reterr));
+    return pawl__check_bytes("sql", strlen(sql), SQL_BYTES_MAX, reterr);
+}
+
+static pawl_status run(
+    struct query *query, const char *sql, pawl_query_visit visit, void *context, pawl_error *reterr)
+{
     TRY(run_sql(query, sql, reterr));
-    return make_room(query, pawl__duck_column_count(query->rows), reterr);
+    TRY(make_room(query, pawl__duck_column_count(query->rows), reterr));
+    return visit_rows(query, visit, context, reterr);
+}
+
+/* Beside the pipelines that write to the file, on a connection of the same database. */
+pawl_status pawl__delivery_duckdb_query(struct delivery_duckdb_file *file,
+                                        const char *sql,
+                                        const pawl_query_options *options,
+                                        pawl_query_visit visit,
+                                        void *context,
+                                        pawl_error *reterr)
+{
+    AUTO(query_done)
+    struct query query = { .sql = BUF_INIT((size_t)4 * SQL_BYTES_MAX),
+                           .text = BUF_INIT(ROW_TEXT_BYTES_MAX) };
+
+    TRY(check(sql, options, reterr));
+    TRY(pawl__delivery_duckdb_begin_reading(file, &query.conn, reterr));
+    query.file = file;
+    TRY(begin(&query, options, file->clock, reterr));
+    return run(&query, sql, visit, context, reterr);
 }
 
 pawl_status pawl_delivery_query(const char *dir,
@@ -289,6 +321,7 @@ pawl_status pawl_delivery_query(const char *dir,
     pawl_query_options taken = PAWL_QUERY_OPTIONS_INIT;
 
     TRY(pawl__take_sized("options", options, &taken, sizeof(taken), reterr));
-    TRY(query_at(dir, sql, &taken, NULL, &query, reterr));
-    return visit_rows(&query, visit, context, reterr);
+    TRY(check(sql, &taken, reterr));
+    TRY(open_file(&query, dir, &taken, NULL, reterr));
+    return run(&query, sql, visit, context, reterr);
 }

@@ -6,6 +6,8 @@
 #ifndef PAWL_DELIVERY_DUCKDB_SINK_H
 #define PAWL_DELIVERY_DUCKDB_SINK_H
 
+#include <pawl/delivery.h>
+
 #include "delivery/mapping/mapping.h"
 #include "store/duckdb/duckdb.h"
 
@@ -44,5 +46,13 @@ PAWL_MUST_USE pawl_status pawl__delivery_duckdb_sink(struct delivery_duckdb_file
                                                      const struct delivery_mapping *mapping,
                                                      struct delivery_sink **ret_sink,
                                                      pawl_error *reterr);
+
+/* pawl_delivery_select. */
+PAWL_MUST_USE pawl_status pawl__delivery_duckdb_query(struct delivery_duckdb_file *file,
+                                                      const char *sql,
+                                                      const pawl_query_options *options,
+                                                      pawl_query_visit visit,
+                                                      void *context,
+                                                      pawl_error *reterr);
 
 #endif

@@ -333,6 +333,16 @@ static pawl_status note_position(struct delivery_pipeline *pipeline, pawl_error 
     return PAWL_OK;
 }
 
+static enum delivery_taken how_taken(const struct intake *intake, size_t i)
+{
+    if (intake->decisions[i] == DELIVERY_ADMIT) {
+        return DELIVERY_TAKEN_NEW;
+    }
+    return intake->decisions[i] == DELIVERY_ADMIT_CONFLICT || intake->questions[i].conflict_known
+               ? DELIVERY_TAKEN_CONFLICT
+               : DELIVERY_TAKEN_AGAIN;
+}
+
 static pawl_status acknowledge(struct delivery_pipeline *pipeline, pawl_error *reterr)
 {
     struct intake *intake = pipeline->intake;
@@ -344,6 +354,9 @@ static pawl_status acknowledge(struct delivery_pipeline *pipeline, pawl_error *r
         bool is_open = intake->decisions[i] == DELIVERY_ASK_SINK
                        || intake->decisions[i] == DELIVERY_ASK_CONFLICT;
         intake->sorted[is_open ? --undecided : decided++] = intake->messages[i];
+        if (!is_open && source->ops->taken != NULL) {
+            source->ops->taken(source, &intake->messages[i], how_taken(intake, i));
+        }
     }
     TRY(source->ops->ack(source, intake->sorted, decided, reterr));
     return source->ops->nak(source,

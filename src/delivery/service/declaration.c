@@ -202,8 +202,8 @@ static pawl_status find_source(struct delivery_declared *declared, pawl_error *r
 {
     const char *from = declared->is.from.data;
 
-    if (strcmp(from, "-") == 0) {
-        declared->kind = DELIVERY_KIND_STDIN;
+    if (strcmp(from, "-") == 0 || strcmp(from, "http") == 0) {
+        declared->kind = from[0] == '-' ? DELIVERY_KIND_STDIN : DELIVERY_KIND_HTTP;
         declared->location = from;
         declared->shown = declared->is.from;
         return PAWL_OK;
@@ -227,7 +227,7 @@ static pawl_status find_source(struct delivery_declared *declared, pawl_error *r
     return pawl__fail(reterr,
                       PAWL_INVALID,
                       "from: allowed are nats://HOST:PORT, tls://HOST:PORT, ledger:LOCATION, "
-                      "file:PATH and - for standard input");
+                      "file:PATH, http for events that are posted, and - for standard input");
 }
 
 /* --- what is made of it --- */
@@ -280,6 +280,8 @@ static pawl_view stream_of(const struct delivery_declared *declared)
         return declared->is.stream;
     case DELIVERY_KIND_LEDGER:
         return pawl_view_of("ledger");
+    case DELIVERY_KIND_HTTP:
+        return pawl_view_of("http");
     case DELIVERY_KIND_FILE:
     case DELIVERY_KIND_STDIN:
         break;

@@ -12,6 +12,7 @@ enum delivery_source_kind {
     DELIVERY_KIND_LEDGER,
     DELIVERY_KIND_FILE,
     DELIVERY_KIND_STDIN,
+    DELIVERY_KIND_HTTP, /* events are handed in by calls */
 };
 
 struct delivery_declared_column {

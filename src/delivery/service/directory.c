@@ -203,3 +203,10 @@ pawl_status pawl__delivery_directory_file(struct pawl_delivery *delivery,
     pawl__unlock(&delivery->file_lock);
     return status;
 }
+
+bool pawl__delivery_directory_has_file(struct pawl_delivery *delivery)
+{
+    AUTO(pawl__text_free) char *path = NULL;
+
+    return join(delivery->dir, FILE_NAME, &path, NULL) == PAWL_OK && access(path, F_OK) == 0;
+}

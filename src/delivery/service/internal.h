@@ -9,6 +9,7 @@
 #include "delivery/duckdb/sink.h"
 #include "delivery/pipeline/failed.h"
 #include "delivery/service/declaration.h"
+#include "delivery/sources/inbox.h"
 #include "engine/calls.h"
 #include "net/nats/nats.h"
 #include "store/lock.h"
@@ -42,6 +43,7 @@ struct delivery_report {
     uint64_t sequence;
     delivery_lsn applied;
     bool breaker_is_open;
+    int64_t checkpointed_ns; /* monotonic: the last checkpoint, or when it was opened */
 };
 
 struct delivery_runner {
@@ -67,6 +69,7 @@ struct delivery_runner {
     struct delivery_errand *errand; /* one at a time; NULL: none waits */
 
     struct pawl__cancel cancel;
+    struct delivery_inbox inbox; /* of a pipeline that takes posted events; else empty */
 
     struct pawl__lock wal_lock; /* keeps `wal` from being closed while others read it */
     struct delivery_wal *wal;   /* of `opened`; NULL: it is not open */
@@ -114,6 +117,9 @@ PAWL_MUST_USE pawl_status pawl__delivery_directory_save(const struct pawl_delive
 PAWL_MUST_USE pawl_status pawl__delivery_directory_forget(const struct pawl_delivery *delivery,
                                                           const char *name,
                                                           pawl_error *reterr);
+
+/* Whether there is a DuckDB file, open or not. */
+bool pawl__delivery_directory_has_file(struct pawl_delivery *delivery);
 
 /* The DuckDB file, opened by the first who asks. */
 PAWL_MUST_USE pawl_status pawl__delivery_directory_file(struct pawl_delivery *delivery,
@@ -176,6 +182,11 @@ PAWL_MUST_USE pawl_status pawl__delivery_statuses_read(struct pawl_delivery *del
 PAWL_MUST_USE pawl_status pawl__delivery_status_seen(struct delivery_runner *runner,
                                                      struct delivery_statuses *statuses,
                                                      pawl_error *reterr);
+
+/* The same of all of them. */
+PAWL_MUST_USE pawl_status pawl__delivery_statuses_seen(struct pawl_delivery *delivery,
+                                                       struct delivery_statuses *statuses,
+                                                       pawl_error *reterr);
 
 /* What a pipeline that does not run has in its stores. The caller holds `manage`. */
 PAWL_MUST_USE pawl_status pawl__delivery_read_report(struct delivery_runner *runner,

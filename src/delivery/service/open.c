@@ -141,6 +141,12 @@ static pawl_status open_source(struct delivery_runner *runner, pawl_error *reter
         return open_nats(runner, reterr);
     case DELIVERY_KIND_LEDGER:
         return open_ledger(runner, reterr);
+    case DELIVERY_KIND_HTTP:
+        return pawl__delivery_inbox_open(&runner->inbox,
+                                         &runner->cancel,
+                                         runner->delivery->clock,
+                                         &runner->opened.source,
+                                         reterr);
     case DELIVERY_KIND_FILE:
     case DELIVERY_KIND_STDIN:
         break;

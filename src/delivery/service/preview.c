@@ -46,6 +46,11 @@ static pawl_status open_source(struct preview *preview, pawl_error *reterr)
         return pawl__fail(reterr,
                           PAWL_UNSUPPORTED,
                           "a stream cannot be read without a consumer: try the mapping on a file");
+    case DELIVERY_KIND_HTTP:
+        return pawl__fail(
+            reterr,
+            PAWL_UNSUPPORTED,
+            "events that are posted later cannot be read now: try the mapping on a file");
     case DELIVERY_KIND_LEDGER:
         TRY(pawl__delivery_open_ledger(declared->location, &preview->ledger, reterr));
         ledger.ledger = preview->ledger;

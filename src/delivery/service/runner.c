@@ -52,6 +52,7 @@ static struct delivery_report report_of(struct delivery_runner *runner)
         .sequence = pipeline->cursor.stream.sequence,
         .applied = pipeline->cursor.applied,
         .breaker_is_open = pawl__delivery_breaker_is_open(&pipeline->breaker),
+        .checkpointed_ns = pipeline->checkpointed_ns,
     };
 }
 
@@ -145,6 +146,9 @@ static pawl_status take_in(struct delivery_runner *runner, struct round *round, 
         pawl_status status = pawl__delivery_intake(pipeline, &moved, &error);
 
         TRY(weigh(runner, round, status, &error, reterr));
+        if (status != PAWL_OK) { /* who waits for an answer does not wait for better times */
+            pawl__delivery_inbox_refuse(&runner->inbox, &error);
+        }
         round->taken += moved;
         if (status != PAWL_OK || moved == 0) {
             round->is_empty = status == PAWL_OK && round->taken == 0;

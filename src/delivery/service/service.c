@@ -19,6 +19,7 @@ static void runner_free(struct delivery_runner *runner)
     }
     pawl__delivery_declared_done(&runner->declared);
     pawl__cancel_done(&runner->cancel);
+    pawl__delivery_inbox_done(&runner->inbox);
     pawl__lock_done(&runner->wal_lock);
     free(runner);
 }
@@ -55,6 +56,7 @@ static pawl_status add_runner(struct pawl_delivery *delivery,
     runner->state = declared->paused ? PAWL_PIPELINE_PAUSED : PAWL_PIPELINE_STOPPED;
     runner->error = (pawl_error)PAWL_ERROR_INIT;
     pawl__cancel_init(&runner->cancel, NULL);
+    pawl__delivery_inbox_init(&runner->inbox);
     pawl__lock_init(&runner->wal_lock);
     insert_runner(delivery, runner);
     return PAWL_OK;
@@ -635,6 +637,61 @@ pawl_status pawl_pipeline_list(pawl_delivery *delivery,
     TRY(read_statuses(delivery, NULL, &statuses, reterr));
     visit_all(delivery, &statuses, visit, context);
     return PAWL_OK;
+}
+
+pawl_status pawl_pipeline_peek(pawl_delivery *delivery,
+                               pawl_pipeline_visit visit,
+                               void *context,
+                               pawl_error *reterr)
+{
+    NEED(delivery, visit, reterr);
+    AUTO(pawl__delivery_statuses_done) struct delivery_statuses statuses = { .count = 0 };
+
+    pawl__calls_enter(&delivery->calls);
+    pawl_status status = pawl__delivery_statuses_seen(delivery, &statuses, reterr);
+    if (status == PAWL_OK) {
+        visit_all(delivery, &statuses, visit, context);
+    }
+    pawl__calls_leave(&delivery->calls);
+    return status;
+}
+
+/* --- SQL --- */
+
+static pawl_status find_file(pawl_delivery *delivery,
+                             struct delivery_duckdb_file **ret_file,
+                             pawl_error *reterr)
+{
+    if (!pawl__delivery_directory_has_file(delivery)) {
+        return pawl__fail(reterr,
+                          PAWL_NOT_FOUND,
+                          "'%s/analytics.duckdb' is not there: nothing was delivered yet",
+                          delivery->dir);
+    }
+    return pawl__delivery_directory_file(delivery, ret_file, reterr);
+}
+
+pawl_status pawl_delivery_select(pawl_delivery *delivery,
+                                 const char *sql,
+                                 const pawl_query_options *options,
+                                 pawl_query_visit visit,
+                                 void *context,
+                                 pawl_error *reterr)
+{
+    NEED(delivery, visit, reterr);
+    NEED_TEXT(sql, reterr);
+    pawl_query_options taken = PAWL_QUERY_OPTIONS_INIT;
+    struct delivery_duckdb_file *file = NULL;
+
+    TRY(pawl__take_sized("options", options, &taken, sizeof(taken), reterr));
+    pawl__calls_enter(&delivery->calls);
+    pawl_status status = find_file(delivery, &file, reterr);
+    if (status == PAWL_OK) {
+        INSIDE(delivery);
+        status = pawl__delivery_duckdb_query(file, sql, &taken, visit, context, reterr);
+    }
+    pawl__calls_leave(&delivery->calls);
+    return status;
 }
 
 /* --- drain --- */

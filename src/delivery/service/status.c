@@ -260,6 +260,21 @@ pawl_status pawl__delivery_statuses_read(struct pawl_delivery *delivery,
     return PAWL_OK;
 }
 
+pawl_status pawl__delivery_statuses_seen(struct pawl_delivery *delivery,
+                                         struct delivery_statuses *statuses,
+                                         pawl_error *reterr)
+{
+    pawl_status status = make_room(statuses, PAWL_PIPELINES_MAX, reterr);
+
+    pawl__lock(&delivery->lock);
+    for (struct delivery_runner *runner = delivery->runners; status == PAWL_OK && runner != NULL;
+         runner = runner->next) {
+        status = copy_status(runner, &runner->report, &runner->error, statuses, reterr);
+    }
+    pawl__unlock(&delivery->lock);
+    return status;
+}
+
 pawl_status pawl_pipeline_to_json(const pawl_pipeline_status *status,
                                   char **ret_json,
                                   size_t *ret_len,
