@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The library without DuckDB, NATS, PostgreSQL, RocksDB and node: what it links, and that it is a ledger still.
+# The library without DuckDB, NATS, PostgreSQL, RocksDB, gRPC and node: what it links, and that it is a ledger still.
 set -uo pipefail
 # shellcheck source=tests/lib/tap.sh
 . "$PAWL_SOURCE/tests/lib/tap.sh"
@@ -20,9 +20,9 @@ export CCACHE_BASEDIR=$tap_dir CCACHE_NOHASHDIR=1
 
 set_up() {
     CC=$compiler meson setup "$build" "$PAWL_SOURCE" --buildtype=debug --prefix="$prefix" --libdir=lib \
-        -Dduckdb=disabled -Dnats=disabled -Dpostgres=disabled -Drocksdb=disabled -Dnode=disabled -Dbench=false -Dfailpoints=true
+        -Dduckdb=disabled -Dnats=disabled -Dpostgres=disabled -Drocksdb=disabled -Dnode=disabled -Dh2=disabled -Dbench=false -Dfailpoints=true
 }
-it "is set up without DuckDB, NATS, PostgreSQL, RocksDB and node" set_up
+it "is set up without DuckDB, NATS, PostgreSQL, RocksDB, gRPC and node" set_up
 
 # All that the library and its tests need, and not the command.
 targets() {
@@ -45,9 +45,9 @@ it "links SQLite, jansson, libcrypto and the C library" \
     links_only "$library" 'libsqlite3|libjansson|libcrypto|libc|libm|libpthread|ld-linux-[a-z0-9_-]+'
 none_behind() {
     local behind
-    behind=$(ldd "$library") && ! grep -E 'duckdb|rocksdb|libpq|libnats|yaml|microhttpd|stdc\+\+' <<<"$behind"
+    behind=$(ldd "$library") && ! grep -E 'duckdb|rocksdb|libpq|libnats|yaml|microhttpd|nghttp2|protobuf|libssl|stdc\+\+' <<<"$behind"
 }
-it "has neither DuckDB, RocksDB, libpq, cnats, YAML nor C++ behind it" none_behind
+it "has neither DuckDB, RocksDB, libpq, cnats, YAML, nghttp2, protobuf-c nor C++ behind it" none_behind
 
 passes() { meson test -C "$build" --no-rebuild --print-errorlogs; }
 it "passes the contract of the ledger, and says UNSUPPORTED for the rest" passes

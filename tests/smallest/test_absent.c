@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "lib/tempdir.h"
+#include "net/h2/client.h"
+#include "net/h2/h2.h"
 #include "net/nats/nats.h"
 
 static const char url[] = "postgres://nobody@127.0.0.1:1/nothing";
@@ -129,6 +131,25 @@ static void test_nats_is_unsupported(void **state)
     pawl__nats_close(nats);
 }
 
+static void test_grpc_is_unsupported(void **state)
+{
+    struct pawl__h2_options options = PAWL__H2_OPTIONS_INIT;
+    struct pawl__h2_client_options client_options = { .address = "127.0.0.1:4317" };
+    struct pawl__h2 *server = NULL;
+    struct pawl__h2_client *client = NULL;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    (void)state;
+    assert_absent(pawl__h2_start(&options, &server, &error),
+                  &error,
+                  "this build has no gRPC; build pawl with -Dh2=enabled");
+    assert_absent(pawl__h2_client_open(&client_options, &client, &error),
+                  &error,
+                  "this build has no gRPC; build pawl with -Dh2=enabled");
+    assert_null(server);
+    assert_null(client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +158,7 @@ int main(void)
         cmocka_unit_test(test_an_outbox_is_unsupported),
         cmocka_unit_test(test_an_application_on_postgresql_or_in_a_directory_is_unsupported),
         cmocka_unit_test(test_nats_is_unsupported),
+        cmocka_unit_test(test_grpc_is_unsupported),
         cmocka_unit_test(test_parquet_is_unsupported_both_ways_and_leaves_no_file),
     };
 
