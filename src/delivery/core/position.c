@@ -77,6 +77,7 @@ pawl_status pawl__delivery_position_start(struct delivery_position *position,
 {
     pawl__delivery_position_done(position);
     position->created_ns = place->created_ns;
+    position->settled = place->sequence;
     add_anchor(position, place);
     return place->sequence == 0 ? PAWL_OK : observe(position, 1, place->sequence, reterr);
 }
@@ -149,6 +150,24 @@ static pawl_status add_echo(struct delivery_position *position,
     return PAWL_OK;
 }
 
+/* As long as `lsn` is not applied, the cursor row stays below the place, too. An entry may be in no span yet: one that
+ * was read before this start, of a stream that the cursor row does not know. */
+static pawl_status add_to_span_of(struct delivery_position *position,
+                                  delivery_lsn lsn,
+                                  uint64_t sequence,
+                                  pawl_error *reterr)
+{
+    for (size_t i = 0; i < position->span_count; i++) {
+        struct delivery_span *span = &position->spans[i];
+        if (lsn <= span->last) {
+            span->low = MIN(span->low, sequence);
+            span->high = MAX(span->high, sequence);
+            return PAWL_OK;
+        }
+    }
+    return add_to_spans(position, lsn, sequence, reterr);
+}
+
 pawl_status pawl__delivery_position_duplicate(struct delivery_position *position,
                                               delivery_lsn lsn,
                                               const struct delivery_place *place,
@@ -157,13 +176,8 @@ pawl_status pawl__delivery_position_duplicate(struct delivery_position *position
     if (!is_of_this_stream(position, place)) {
         return PAWL_OK;
     }
-    for (size_t i = 0; i < position->span_count; i++) {
-        struct delivery_span *span = &position->spans[i];
-        if (lsn != 0 && lsn <= span->last) {
-            span->low = MIN(span->low, place->sequence);
-            span->high = MAX(span->high, place->sequence);
-            break;
-        }
+    if (lsn != 0) {
+        TRY(add_to_span_of(position, lsn, place->sequence, reterr));
     }
     if (lsn != 0 && position->has_exceptions) {
         TRY(add_echo(position, lsn, place->sequence, reterr));
@@ -234,7 +248,7 @@ uint64_t pawl__delivery_position_floor(const struct delivery_position *position)
     return pawl__cursor_complete_to(&position->seen);
 }
 
-struct delivery_place pawl__delivery_position_applied(const struct delivery_position *position,
+struct delivery_place pawl__delivery_position_applied(struct delivery_position *position,
                                                       delivery_lsn applied)
 {
     uint64_t open = position->exception_low; /* the lowest place that is not settled */
@@ -243,8 +257,14 @@ struct delivery_place pawl__delivery_position_applied(const struct delivery_posi
         open = MIN(open, position->spans[i - 1].low);
     }
     uint64_t floor = pawl__delivery_position_floor(position);
-    uint64_t sequence = open <= floor ? open - 1 : floor;
+    uint64_t sequence = MAX(open <= floor ? open - 1 : floor, position->settled);
+    position->offered = sequence;
     return (struct delivery_place){ position->created_ns, sequence, stored_at(position, sequence) };
+}
+
+void pawl__delivery_position_committed(struct delivery_position *position)
+{
+    position->settled = MAX(position->settled, position->offered);
 }
 
 delivery_lsn pawl__delivery_position_clean_to(struct delivery_position *position,

@@ -51,6 +51,12 @@ struct delivery_position {
         doubt_to; /* places up to here may hold what was read before the server lost its tail */
     bool crowded; /* too many holes to note another: settle some, see source.h, may_skip */
 
+    /* The cursor row's place never falls within one life of the stream: the WAL has forgotten entries below it, and a
+     * message without an id that came again would be new. A message below it that comes again is settled, whatever
+     * shares a span with it. */
+    uint64_t settled; /* of the row that was committed last */
+    uint64_t offered; /* of the one that is under way */
+
     struct delivery_span *spans; /* ascending */
     size_t span_count;
     size_t span_room;
@@ -114,8 +120,10 @@ bool pawl__delivery_position_may_know(const struct delivery_position *position,
 uint64_t pawl__delivery_position_floor(const struct delivery_position *position);
 
 /* The place for the cursor row when everything up to `applied` is settled but the exceptions. */
-struct delivery_place pawl__delivery_position_applied(const struct delivery_position *position,
+struct delivery_place pawl__delivery_position_applied(struct delivery_position *position,
                                                       delivery_lsn applied);
+/* ... and the row is in the sink. Nothing to do when the stream lost its tail meanwhile. */
+void pawl__delivery_position_committed(struct delivery_position *position);
 
 /* The highest LSN up to which the WAL may forget: checkpointed, with no place above the floor of the file's cursor
  * row. Forgets the spans that it covers. */

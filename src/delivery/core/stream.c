@@ -86,6 +86,7 @@ static pawl_status begin_at(struct delivery_position *position,
         next.echo_count = position->echo_count;
         next.echo_room = position->echo_room;
         next.doubt_to = MAX(position->doubt_to, position->seen.watermark);
+        next.settled = MIN(position->settled, place->sequence); /* an exception may be below it */
     }
     pawl__delivery_position_done(position);
     *position = next;
@@ -169,6 +170,21 @@ bool pawl__delivery_is_rewound(const struct delivery_rewound *rewound,
     }
     return cursor->fence < rewound->fence
            || (cursor->fence == rewound->fence && cursor->version <= rewound->version);
+}
+
+struct delivery_rewound pawl__delivery_rewound_unknown(const struct delivery_rewound *known,
+                                                       delivery_lsn applied,
+                                                       const struct delivery_cursor *cursor)
+{
+    if (pawl__delivery_is_rewound(known, cursor)) {
+        return (struct delivery_rewound){ applied, known->sequence, known->fence, known->version };
+    }
+    return (struct delivery_rewound){
+        .lsn = applied,
+        .sequence = 0,
+        .fence = cursor->fence,
+        .version = cursor->version == 0 ? 0 : cursor->version - 1,
+    };
 }
 
 bool pawl__delivery_consumer_fits(const struct delivery_position *position,

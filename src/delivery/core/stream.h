@@ -50,6 +50,12 @@ struct delivery_rewound pawl__delivery_rewind(const struct delivery_position *po
 bool pawl__delivery_is_rewound(const struct delivery_rewound *rewound,
                                const struct delivery_cursor *cursor);
 
+/* The WAL that knew of rollbacks is lost, or was another sink's, and `cursor` is the sink's row: rows that are older than
+ * it may be from before a rollback, and then only reading the stream again tells. `known` is what this WAL has. */
+struct delivery_rewound pawl__delivery_rewound_unknown(const struct delivery_rewound *known,
+                                                       delivery_lsn applied,
+                                                       const struct delivery_cursor *cursor);
+
 /* True when the consumer may be kept: everything it has sent is seen, so nothing that it believes to be
  * acknowledged can be missing here. False: make it anew at the floor. What a broker remembers of acknowledgements
  * may be older or newer than what we have on disk, and messages come again for free. */

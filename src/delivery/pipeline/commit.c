@@ -46,6 +46,7 @@ static pawl_status resolve_doubt(struct delivery_pipeline *pipeline, pawl_error 
     TRY(pawl__delivery_exceptions_read(pipeline, &exceptions, reterr));
     pipeline->cursor = stored;
     pawl__lock(&pipeline->shared.lock);
+    pawl__delivery_position_committed(&pipeline->shared.position);
     drop_losses_locked(&pipeline->shared, pipeline->losses.count);
     pawl__unlock(&pipeline->shared.lock);
     TRY(pawl__delivery_settle_marks(pipeline, &exceptions, NULL, reterr));
@@ -210,6 +211,7 @@ static void note_committed(struct delivery_pipeline *pipeline,
     }
     pawl__lock(&shared->lock);
     shared->applied_seen = transaction->cursor.applied;
+    pawl__delivery_position_committed(&shared->position);
     shared->totals.losses += transaction->loss_count;
     drop_losses_locked(shared, transaction->loss_count);
     for (size_t i = 0; i < transaction->count; i++) {

@@ -40,18 +40,24 @@ struct delivery_settings pawl__delivery_settings_default(void)
 
 /* --- what both sides say --- */
 
+/* An exception of another stream than the cursor row's holds up no place of this one. */
 static pawl_status find_missing(struct delivery_pipeline *pipeline,
                                 const struct delivery_exceptions *exceptions,
+                                int64_t created_ns,
                                 struct delivery_exceptions *held,
                                 pawl_error *reterr)
 {
     AUTO(pawl__delivery_page_done) struct delivery_page page = { .count = 0 };
 
     for (size_t i = 0; i < exceptions->count; i++) {
+        struct delivery_exception exception = exceptions->items[i];
         bool is_there = false;
-        TRY(pawl__delivery_read_one(pipeline, exceptions->items[i].lsn, &page, &is_there, reterr));
+        TRY(pawl__delivery_read_one(pipeline, exception.lsn, &page, &is_there, reterr));
+        if (is_there && page.entries[0].place.created_ns != created_ns) {
+            exception.sequence = UINT64_MAX;
+        }
         if (is_there) {
-            TRY(pawl__delivery_exceptions_add(held, &exceptions->items[i], reterr));
+            TRY(pawl__delivery_exceptions_add(held, &exception, reterr));
         }
     }
     return PAWL_OK;
@@ -72,7 +78,7 @@ static pawl_status read_sides(struct delivery_pipeline *pipeline,
     TRY(wal->ops->stats(wal, &sides.stats, reterr));
     TRY(sink->ops->read_cursor(sink, &sides.cursor, &sides.sink_found, reterr));
     TRY(pawl__delivery_exceptions_read(pipeline, &exceptions, reterr));
-    TRY(find_missing(pipeline, &exceptions, held, reterr));
+    TRY(find_missing(pipeline, &exceptions, sides.cursor.stream.created_ns, held, reterr));
     sides.exception_missing = held->count < exceptions.count;
     *ret_sides = sides;
     return PAWL_OK;
@@ -111,7 +117,8 @@ static pawl_status claim_wal(struct delivery_pipeline *pipeline,
             pipeline->parts.random, meta->wal_id.bytes, sizeof(meta->wal_id.bytes), reterr));
     }
     if (plan->pairing == DELIVERY_ADOPT) { /* its entries may be older than the last rollback */
-        meta->rewound = (struct delivery_rewound){ .lsn = plan->applied, .sequence = UINT64_MAX };
+        meta->rewound =
+            pawl__delivery_rewound_unknown(&meta->rewound, plan->applied, &sides->cursor);
     }
     if (sides->sink_found && pawl__delivery_is_rewound(&meta->rewound, &sides->cursor)) {
         /* The row may be younger than the rollback after all: what it covers, the WAL may have forgotten. */
@@ -270,6 +277,8 @@ static pawl_status recall(struct delivery_pipeline *pipeline,
     TRY(pawl__delivery_position_start(&shared->position, &place, reterr));
     shared->position.doubt_to = pipeline->meta.doubt_to;
     pawl__delivery_position_exceptions(&shared->position, exceptions->items, exceptions->count);
+    /* An older WAL may bring back entries that a row of the sink had passed. */
+    shared->position.settled = MIN(shared->position.settled, shared->position.exception_low - 1);
     return pawl__delivery_each_entry(pipeline, 1, recall_entry, NULL, reterr);
 }
 
