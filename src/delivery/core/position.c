@@ -43,14 +43,16 @@ static void add_anchor(struct delivery_position *position, const struct delivery
     position->anchors[position->anchor_count++] = *place;
 }
 
-static int64_t stored_at(const struct delivery_position *position, uint64_t sequence)
+/* The newest one up to `sequence`; NULL: none. */
+static const struct delivery_place *anchor_up_to(const struct delivery_position *position,
+                                                 uint64_t sequence)
 {
-    for (size_t i = 0; i < position->anchor_count; i++) {
-        if (position->anchors[i].sequence == sequence) {
-            return position->anchors[i].stored_ns;
+    for (size_t i = position->anchor_count; i > 0; i--) {
+        if (position->anchors[i - 1].sequence <= sequence) {
+            return &position->anchors[i - 1];
         }
     }
-    return 0;
+    return NULL;
 }
 
 /* --- seen --- */
@@ -77,7 +79,7 @@ pawl_status pawl__delivery_position_start(struct delivery_position *position,
 {
     pawl__delivery_position_done(position);
     position->created_ns = place->created_ns;
-    position->settled = place->sequence;
+    position->settled = *place;
     add_anchor(position, place);
     return place->sequence == 0 ? PAWL_OK : observe(position, 1, place->sequence, reterr);
 }
@@ -248,6 +250,21 @@ uint64_t pawl__delivery_position_floor(const struct delivery_position *position)
     return pawl__cursor_complete_to(&position->seen);
 }
 
+/* A place whose message is known, so that a stream that lost its tail is recognised by the row alone. Sources whose
+ * messages have no time have no anchors either. */
+static struct delivery_place known_place(const struct delivery_position *position,
+                                         uint64_t sequence)
+{
+    const struct delivery_place *anchor = anchor_up_to(position, sequence);
+
+    if (anchor != NULL) {
+        return *anchor;
+    }
+    return (struct delivery_place){ position->created_ns,
+                                    position->anchor_count == 0 ? sequence : 0,
+                                    0 };
+}
+
 struct delivery_place pawl__delivery_position_applied(struct delivery_position *position,
                                                       delivery_lsn applied)
 {
@@ -257,14 +274,25 @@ struct delivery_place pawl__delivery_position_applied(struct delivery_position *
         open = MIN(open, position->spans[i - 1].low);
     }
     uint64_t floor = pawl__delivery_position_floor(position);
-    uint64_t sequence = MAX(open <= floor ? open - 1 : floor, position->settled);
-    position->offered = sequence;
-    return (struct delivery_place){ position->created_ns, sequence, stored_at(position, sequence) };
+    struct delivery_place place = known_place(position, open <= floor ? open - 1 : floor);
+    position->offered = place.sequence <= position->settled.sequence ? position->settled : place;
+    position->offered.created_ns = position->created_ns;
+    return position->offered;
 }
 
 void pawl__delivery_position_committed(struct delivery_position *position)
 {
-    position->settled = MAX(position->settled, position->offered);
+    if (position->offered.sequence > position->settled.sequence) {
+        position->settled = position->offered;
+    }
+}
+
+void pawl__delivery_position_reopened(struct delivery_position *position)
+{
+    if (position->exception_low <= position->settled.sequence) {
+        position->settled =
+            (struct delivery_place){ position->created_ns, position->exception_low - 1, 0 };
+    }
 }
 
 delivery_lsn pawl__delivery_position_clean_to(struct delivery_position *position,

@@ -54,8 +54,8 @@ struct delivery_position {
     /* The cursor row's place never falls within one life of the stream: the WAL has forgotten entries below it, and a
      * message without an id that came again would be new. A message below it that comes again is settled, whatever
      * shares a span with it. */
-    uint64_t settled; /* of the row that was committed last */
-    uint64_t offered; /* of the one that is under way */
+    struct delivery_place settled; /* of the row that was committed last */
+    struct delivery_place offered; /* of the one that is under way */
 
     struct delivery_span *spans; /* ascending */
     size_t span_count;
@@ -124,6 +124,8 @@ struct delivery_place pawl__delivery_position_applied(struct delivery_position *
                                                       delivery_lsn applied);
 /* ... and the row is in the sink. Nothing to do when the stream lost its tail meanwhile. */
 void pawl__delivery_position_committed(struct delivery_position *position);
+/* Start and exceptions are known: an older WAL may bring back entries that the row had passed. */
+void pawl__delivery_position_reopened(struct delivery_position *position);
 
 /* The highest LSN up to which the WAL may forget: checkpointed, with no place above the floor of the file's cursor
  * row. Forgets the spans that it covers. */

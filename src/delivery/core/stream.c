@@ -86,7 +86,9 @@ static pawl_status begin_at(struct delivery_position *position,
         next.echo_count = position->echo_count;
         next.echo_room = position->echo_room;
         next.doubt_to = MAX(position->doubt_to, position->seen.watermark);
-        next.settled = MIN(position->settled, place->sequence); /* an exception may be below it */
+        if (position->settled.sequence < place->sequence) { /* an exception may be below it */
+            next.settled = position->settled;
+        }
     }
     pawl__delivery_position_done(position);
     *position = next;

@@ -40,7 +40,14 @@ struct delivery_settings pawl__delivery_settings_default(void)
 
 /* --- what both sides say --- */
 
-/* An exception of another stream than the cursor row's holds up no place of this one. */
+/* A sink that is new knows no stream; the WAL still knows which one its entries came from. */
+static int64_t stream_of(const struct delivery_sides *sides)
+{
+    return sides->cursor.stream.created_ns != 0 ? sides->cursor.stream.created_ns
+                                                : sides->meta.stream.created_ns;
+}
+
+/* An exception of another stream holds up no place of this one. */
 static pawl_status find_missing(struct delivery_pipeline *pipeline,
                                 const struct delivery_exceptions *exceptions,
                                 int64_t created_ns,
@@ -78,7 +85,7 @@ static pawl_status read_sides(struct delivery_pipeline *pipeline,
     TRY(wal->ops->stats(wal, &sides.stats, reterr));
     TRY(sink->ops->read_cursor(sink, &sides.cursor, &sides.sink_found, reterr));
     TRY(pawl__delivery_exceptions_read(pipeline, &exceptions, reterr));
-    TRY(find_missing(pipeline, &exceptions, sides.cursor.stream.created_ns, held, reterr));
+    TRY(find_missing(pipeline, &exceptions, stream_of(&sides), held, reterr));
     sides.exception_missing = held->count < exceptions.count;
     *ret_sides = sides;
     return PAWL_OK;
@@ -277,8 +284,7 @@ static pawl_status recall(struct delivery_pipeline *pipeline,
     TRY(pawl__delivery_position_start(&shared->position, &place, reterr));
     shared->position.doubt_to = pipeline->meta.doubt_to;
     pawl__delivery_position_exceptions(&shared->position, exceptions->items, exceptions->count);
-    /* An older WAL may bring back entries that a row of the sink had passed. */
-    shared->position.settled = MIN(shared->position.settled, shared->position.exception_low - 1);
+    pawl__delivery_position_reopened(&shared->position);
     return pawl__delivery_each_entry(pipeline, 1, recall_entry, NULL, reterr);
 }
 
