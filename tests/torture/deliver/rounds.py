@@ -1,0 +1,205 @@
+"""Kinds of runs. Each returns what it counted, and says on standard output what is wrong."""
+import json
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+
+import events
+import lossfs
+import rig
+from command import PAWL
+
+KILL_EVENTS = 20000  # published between two kills
+
+
+class Totals(dict):
+    def __init__(self):
+        super().__init__(rounds=0, faults=0, acknowledged=0, lost=0, duplicated=0, invented=0, broken=0, aborted=0, void=0)
+
+
+def say(*words):
+    print("#", *words, flush=True)
+
+
+def judge(totals, consumer, count):
+    """Compares source, table and failed_events with what was published: events 0..count-1."""
+    status = consumer.drain()
+    if status["pending"] != 0 or status["accepted"] != status["delivered"] + status["filtered"] + status["failed"]:
+        say("the counters do not add up:", json.dumps(status))
+        totals["broken"] += 1
+    for what, question in events.questions(count).items():
+        wrong = consumer.sql(f"SELECT count(*) AS n, list(id || ': ' || why)[:5]::TEXT AS some FROM ({question})")[0]
+        totals[what] += wrong["n"]
+        if wrong["n"]:
+            say(what, wrong["n"], wrong["some"])
+    return status
+
+
+def audit(totals, consumer, broker):
+    """`pawl audit deliver` has to find the same."""
+    done = subprocess.run([PAWL, "audit", "deliver", "--data", consumer.data], env=consumer.env, capture_output=True,
+                          text=True, timeout=rig.WAIT_S, check=False)
+    if "no command 'audit'" in done.stderr:
+        return
+    say("audit:", done.stdout.strip().replace("\n", " | "))
+    if done.returncode != 0:
+        say("pawl audit deliver: exit code", done.returncode, done.stderr.strip())
+        totals["broken"] += 1
+
+
+# --- kill -9 of both sides ---
+
+class Killer:
+    """Draws when who is killed. The producer is one event range ahead of it at most."""
+
+    def __init__(self, seed, broker, consumer):
+        self.random = random.Random(seed)
+        self.broker = broker
+        self.consumer = consumer
+
+    def strike(self, longest_s):
+        rig.sleep(self.random.uniform(0.05, longest_s))
+        victims = self.random.choices(["consumer", "broker", "both"], [5, 2, 3])[0]
+        if victims != "broker":
+            self.consumer.kill()
+        if victims != "consumer":
+            self.broker.kill(signal.SIGKILL)
+            self.broker.start()
+        if not self.consumer.is_running():
+            self.consumer.start()
+
+
+def kill(top, env, options):
+    """Events flow through a server while it and `pawl deliver` are killed with -9."""
+    totals = Totals()
+    broker = rig.Broker(top, f"{top}/jetstream")
+    consumer = rig.Consumer(f"{top}/data", env, broker, f"{top}/deliver.log")
+    producer = rig.Producer(broker)
+    killer = Killer(options.seed, broker, consumer)
+    each = (options.events or KILL_EVENTS * options.rounds) // options.rounds
+    failures = []
+
+    def produce(first):
+        try:
+            producer.publish(first, first + each)
+        except Exception as error:  # noqa: BLE001 - told by the main thread
+            failures.append(error)
+
+    try:
+        broker.make()
+        consumer.start()
+        for number in range(options.rounds):
+            worker = threading.Thread(target=produce, args=[number * each])
+            worker.start()
+            killer.strike(options.longest)
+            worker.join()
+            assert not failures, failures
+            totals["faults"] += 1
+            totals["rounds"] += 1
+        consumer.kill()
+        producer.settle()
+        judge(totals, consumer, options.rounds * each)
+        slowest = consumer.sql(events.SLOWEST_FAILURE)[0]
+        losses = consumer.losses()
+        say(f"failed_events {slowest['n']}, each within {slowest['seconds']:.1f} s of its arrival;",
+            f"published again {producer.republished}; delivery_losses {len(losses)}")
+        if slowest["seconds"] > 60:
+            say("poison was not in failed_events within a minute")
+            totals["broken"] += 1
+        audit(totals, consumer, broker)
+    finally:
+        consumer.kill()
+        broker.stop()
+    totals["acknowledged"] = len(producer.acknowledged)
+    totals["aborted"] = consumer.aborted
+    return totals
+
+
+# --- power ---
+
+POWER_EVENTS = 400
+COMPARE_EVERY = 10
+
+
+def wait_for_cut(disk, broker, draw, longest_s):
+    """Until the power goes by itself, or long enough. Meanwhile the server forgets what was acknowledged."""
+    end = time.monotonic() + draw.uniform(1, longest_s)
+    while time.monotonic() < end and not disk.is_cut():
+        broker.purge_acknowledged()
+        rig.sleep(0.05)
+
+
+def wait_for_acks(broker, before, longest_s):
+    """Until more was acknowledged than before: without fsync, the disk has none of it."""
+    end = time.monotonic() + longest_s
+    while time.monotonic() < end and broker.acknowledged() <= before:
+        rig.sleep(0.005)
+
+
+def cut_consumer(disk, broker, consumer, draw, options):
+    """One fault; true when it came while something was written."""
+    before = broker.acknowledged()
+    if options.control:
+        disk.tell("slow-fsync 1000000")  # those that are left are DuckDB's
+    else:
+        disk.arm(draw.randint(1, 400), draw.choice(lossfs.CUTS), draw.randrange(1 << 30))
+    consumer.start()
+    if options.control:
+        wait_for_acks(broker, before, 60)
+    else:
+        wait_for_cut(disk, broker, draw, 6)
+    was_cut = disk.is_cut() or options.control
+    disk.cut("drop" if options.control else draw.choice(lossfs.CUTS), draw.randrange(1 << 30))
+    broker.purge_acknowledged()
+    consumer.kill()
+    disk.strict = draw.random() < 0.5
+    disk.replace()
+    return was_cut
+
+
+def power_consumer(top, env, options):
+    """The disk under WAL and DuckDB loses its power; the server keeps nothing that was acknowledged."""
+    totals = Totals()
+    draw = random.Random(options.seed)
+    if options.control:
+        env = {**env, "CONSUMER_WAL_SYNC_WRITES": "false"}
+    broker = rig.Broker(top, f"{top}/jetstream")
+    disk = lossfs.Disk(top)
+    consumer = rig.Consumer(f"{disk.path}/data", env, broker, f"{top}/deliver.log")
+    producer = rig.Producer(broker)
+    try:
+        broker.make()
+        consumer.drain()  # the tables and the consumer are made in peace
+        for number in range(options.rounds):
+            producer.publish(number * POWER_EVENTS, (number + 1) * POWER_EVENTS)
+            totals["faults"] += cut_consumer(disk, broker, consumer, draw, options)
+            totals["rounds"] += 1
+            if options.control or (number + 1) % COMPARE_EVERY == 0 or number + 1 == options.rounds:
+                judge(totals, consumer, (number + 1) * POWER_EVENTS)
+            if options.control and totals["lost"]:
+                break  # the rest cannot be compared
+        losses = consumer.losses()
+        if losses and not options.control:
+            say("nothing was lost at the source, and yet on record:", losses[:3])
+            totals["broken"] += 1
+    finally:
+        consumer.kill()
+        broker.stop()
+        disk.end()
+    totals["acknowledged"] = len(producer.acknowledged)
+    totals["aborted"] = consumer.aborted
+    return totals
+
+
+def newer_server():
+    """The one whose sync_interval can be set; None: scripts/bootstrap --all has not been run."""
+    path = os.path.join(os.environ["PAWL_SOURCE"], ".deps", "nats-server", "usr", "sbin", "nats-server")
+    return path if os.path.exists(path) else None
+
+
+def covers(losses, created_ns, sequence):
+    return any(loss["created"] == created_ns and loss["first"] <= sequence
+               and (loss["last"] is None or sequence <= loss["last"]) for loss in losses)
