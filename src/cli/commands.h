@@ -6,6 +6,7 @@
 #include "cli/frame/command.h"
 
 extern const struct pawl__cli_command pawl__cli_cmd_app;
+extern const struct pawl__cli_command pawl__cli_cmd_audit;
 extern const struct pawl__cli_command pawl__cli_cmd_complete;
 extern const struct pawl__cli_command pawl__cli_cmd_completion;
 extern const struct pawl__cli_command pawl__cli_cmd_config;

@@ -4,6 +4,7 @@
 #include "base/core/argument.h"
 #include "base/core/macros.h"
 #include "delivery/duckdb/dry_run.h"
+#include "delivery/duckdb/inspect.h"
 #include "delivery/duckdb/sink.h"
 #include "store/absent.h"
 
@@ -33,6 +34,39 @@ pawl_status pawl__delivery_duckdb_sink(struct delivery_duckdb_file *file,
     (void)pipeline;
     (void)mapping;
     (void)ret_sink;
+    return pawl__fail_absent(reterr, "DuckDB", "duckdb");
+}
+
+pawl_status pawl__delivery_duckdb_inventory(struct delivery_sink *sink,
+                                            struct delivery_inventory *ret_inventory,
+                                            pawl_error *reterr)
+{
+    (void)sink;
+    (void)ret_inventory;
+    return pawl__fail_absent(reterr, "DuckDB", "duckdb");
+}
+
+pawl_status pawl__delivery_duckdb_duplicates(struct delivery_sink *sink,
+                                             delivery_duplicate_visitor *visitor,
+                                             void *context,
+                                             pawl_error *reterr)
+{
+    (void)sink;
+    (void)visitor;
+    (void)context;
+    return pawl__fail_absent(reterr, "DuckDB", "duckdb");
+}
+
+pawl_status pawl__delivery_duckdb_find(struct delivery_sink *sink,
+                                       pawl_view id,
+                                       delivery_found_visitor *visitor,
+                                       void *context,
+                                       pawl_error *reterr)
+{
+    (void)sink;
+    (void)id;
+    (void)visitor;
+    (void)context;
     return pawl__fail_absent(reterr, "DuckDB", "duckdb");
 }
 

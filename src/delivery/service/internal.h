@@ -32,6 +32,7 @@ struct delivery_opened {
     pawl_ledger *ledger;                  /* of a ledger source */
     struct pawl__nats_options connection; /* of a JetStream source, which borrows it */
     const char *subjects[1];              /* likewise */
+    char consumer[PAWL__NATS_NAME_SIZE];  /* of a reader, likewise */
 };
 
 /* What a pipeline says of itself, copied by its thread after every round. */
@@ -87,7 +88,9 @@ struct pawl_delivery {
     struct delivery_runner *runners;
     size_t runner_count;
     bool is_closing;
-    bool is_started; /* pawl_delivery_start was called */
+    bool is_started;    /* pawl_delivery_start was called */
+    size_t observers;   /* that have sinks of the file open */
+    bool is_rebuilding; /* the file is replaced: nobody observes */
 
     struct pawl__lock file_lock; /* covers `file` */
     struct delivery_duckdb_file *file;
@@ -149,6 +152,17 @@ PAWL_MUST_USE pawl_status pawl__delivery_open_parts(struct delivery_runner *runn
                                                     pawl_error *reterr);
 void pawl__delivery_close_parts(struct delivery_runner *runner);
 
+/* The source alone, for somebody who reads beside the pipeline: JetStream with a consumer of its own. `opened` may have
+ * a sink already, which a file is compared with. UNSUPPORTED: see is_readable. Both outlive the source. */
+PAWL_MUST_USE pawl_status pawl__delivery_open_to_read(struct pawl_delivery *delivery,
+                                                      const struct delivery_declared *declared,
+                                                      struct delivery_opened *opened,
+                                                      pawl_error *reterr);
+void pawl__delivery_close_opened(struct delivery_opened *opened);
+
+/* Standard input and what calls hand in are read once. */
+bool pawl__delivery_is_readable(const struct delivery_declared *declared);
+
 /* WAL, sink and the pipeline on them, for what needs no source. Closed as above. */
 PAWL_MUST_USE pawl_status pawl__delivery_open_stores(struct delivery_runner *runner,
                                                      pawl_error *reterr);
@@ -192,6 +206,67 @@ PAWL_MUST_USE pawl_status pawl__delivery_statuses_seen(struct pawl_delivery *del
 PAWL_MUST_USE pawl_status pawl__delivery_read_report(struct delivery_runner *runner,
                                                      struct delivery_report *ret_report,
                                                      pawl_error *reterr);
+
+/* --- wal.c --- */
+
+typedef pawl_status delivery_wal_look(struct delivery_wal *wal, void *context, pawl_error *reterr);
+
+/* Calls `look` with the log of a pipeline, which neither starts nor stops meanwhile: do not stay long. Not called, and
+ * PAWL_OK, when there is none yet. */
+PAWL_MUST_USE pawl_status pawl__delivery_look_at_wal(struct pawl_delivery *delivery,
+                                                     const char *name,
+                                                     delivery_wal_look *look,
+                                                     void *context,
+                                                     pawl_error *reterr);
+
+/* --- observer.c: a pipeline seen by somebody who is beside it --- */
+
+/* A copy of the declaration, and connections of its own to table and source: the pipeline may run, change or go. */
+struct delivery_observer {
+    struct pawl_delivery *delivery;
+    struct delivery_declared declared;
+    struct delivery_opened opened;
+    bool is_open; /* counts in delivery->observers */
+};
+
+/* BUSY: the file is being rebuilt. The source is not opened. */
+PAWL_MUST_USE pawl_status pawl__delivery_observe(struct pawl_delivery *delivery,
+                                                 const char *name,
+                                                 struct delivery_observer *observer,
+                                                 pawl_error *reterr);
+void pawl__delivery_observer_done(struct delivery_observer *observer);
+
+/* The names of all pipelines, in the arena; *ret_count of them. */
+PAWL_MUST_USE pawl_status pawl__delivery_names(struct pawl_delivery *delivery,
+                                               struct pawl__arena *arena,
+                                               const char ***ret_names,
+                                               size_t *ret_count,
+                                               pawl_error *reterr);
+
+/* Messages of a source in the order of their places. False ends the walk. */
+typedef pawl_status delivery_messages_visitor(void *context,
+                                              const struct delivery_message *messages,
+                                              size_t count,
+                                              bool *ret_enough,
+                                              pawl_error *reterr);
+
+/* Reads the source from place `from` to place `to`, both inclusive. *ret_state: what it says of itself. A stream that is
+ * another one than `created_ns` (0: any) is not read. CLOSED: the delivery is being closed. */
+PAWL_MUST_USE pawl_status pawl__delivery_walk_source(struct delivery_observer *observer,
+                                                     int64_t created_ns,
+                                                     uint64_t from,
+                                                     uint64_t to,
+                                                     delivery_messages_visitor *visitor,
+                                                     void *context,
+                                                     struct delivery_stream_state *ret_state,
+                                                     pawl_error *reterr);
+
+/* Tells a watch how far it is. CANCELLED: it has had enough. */
+PAWL_MUST_USE pawl_status pawl__delivery_show_progress(struct pawl_delivery *delivery,
+                                                       const pawl_delivery_watch *watch,
+                                                       uint64_t done,
+                                                       uint64_t total,
+                                                       pawl_error *reterr);
 
 /* --- service.c --- */
 

@@ -61,33 +61,45 @@ static const char *text_or_null(pawl_view text)
     return text.len == 0 ? NULL : text.data;
 }
 
-static pawl_status open_nats(struct delivery_runner *runner, pawl_error *reterr)
+/* Who opens a source: its pipeline, or somebody who reads beside it. */
+struct opener {
+    struct pawl_delivery *delivery;
+    const struct delivery_declared *declared;
+    struct delivery_opened *opened;
+    struct pawl__cancel *cancel;
+    struct delivery_inbox *inbox; /* of a pipeline */
+    bool is_reader;
+};
+
+static pawl_status open_nats(const struct opener *opener, pawl_error *reterr)
 {
-    const struct delivery_declaration *is = &runner->declared.is;
+    const struct delivery_declaration *is = &opener->declared->is;
+    struct delivery_opened *opened = opener->opened;
     struct delivery_jetstream_options options = {
-        .url = runner->declared.location,
-        .connection = &runner->opened.connection,
+        .url = opener->declared->location,
+        .connection = &opened->connection,
         .stream = is->stream.data,
-        .consumer = is->consumer.data,
+        .consumer = opener->is_reader ? opened->consumer : is->consumer.data,
         .filter = text_or_null(is->subject),
-        .create_stream = is->create_stream,
-        .subjects = runner->opened.subjects,
+        .create_stream = is->create_stream && !opener->is_reader,
+        .subjects = opened->subjects,
         .subject_count = is->subject.len > 0 ? 1 : 0,
-        .cancel = &runner->cancel,
-        .clock = runner->delivery->clock,
+        .is_temporary = opener->is_reader,
+        .cancel = opener->cancel,
+        .clock = opener->delivery->clock,
     };
 
-    runner->opened.subjects[0] = is->subject.data;
-    runner->opened.connection = (struct pawl__nats_options){
+    opened->subjects[0] = is->subject.data;
+    opened->connection = (struct pawl__nats_options){
         .name = is->name.data,
         .nkey_seed_file = text_or_null(is->nkey_file),
         .creds_file = text_or_null(is->creds_file),
         .tls = { .ca_file = text_or_null(is->tls_ca),
                  .cert_file = text_or_null(is->tls_certificate),
                  .key_file = text_or_null(is->tls_key) },
-        .clock = runner->delivery->clock,
+        .clock = opener->delivery->clock,
     };
-    return pawl__delivery_jetstream_open(&options, &runner->opened.source, reterr);
+    return pawl__delivery_jetstream_open(&options, &opened->source, reterr);
 }
 
 pawl_status pawl__delivery_open_ledger(const char *location,
@@ -100,58 +112,84 @@ pawl_status pawl__delivery_open_ledger(const char *location,
     return pawl_ledger_open(location, &options, ret_ledger, reterr);
 }
 
-static pawl_status open_ledger(struct delivery_runner *runner, pawl_error *reterr)
+static pawl_status open_ledger(const struct opener *opener, pawl_error *reterr)
 {
+    struct delivery_opened *opened = opener->opened;
     struct delivery_ledger_options options = {
-        .complete_turns = runner->declared.is.complete_turns,
-        .cancel = &runner->cancel,
-        .clock = runner->delivery->clock,
+        .complete_turns = opener->declared->is.complete_turns,
+        .cancel = opener->cancel,
+        .clock = opener->delivery->clock,
     };
 
-    TRY(pawl__delivery_open_ledger(runner->declared.location, &runner->opened.ledger, reterr));
-    options.ledger = runner->opened.ledger;
-    return pawl__delivery_ledger_open(&options, &runner->opened.source, reterr);
+    TRY(pawl__delivery_open_ledger(opener->declared->location, &opened->ledger, reterr));
+    options.ledger = opened->ledger;
+    return pawl__delivery_ledger_open(&options, &opened->source, reterr);
 }
 
 /* A file is compared with what the sink has of it before anything is read. */
-static pawl_status open_file(struct delivery_runner *runner, pawl_error *reterr)
+static pawl_status open_file(const struct opener *opener, pawl_error *reterr)
 {
-    struct delivery_sink *sink = runner->opened.sink;
+    const struct delivery_declared *declared = opener->declared;
+    struct delivery_sink *sink = opener->opened->sink;
     struct delivery_cursor cursor;
     bool is_found = false;
     struct delivery_file_options options = {
-        .path = runner->declared.kind == DELIVERY_KIND_STDIN ? NULL : runner->declared.location,
+        .path = declared->kind == DELIVERY_KIND_STDIN ? NULL : declared->location,
         .fd = STDIN_FILENO,
-        .generation = runner->declared.is.generation.data,
-        .cancel = &runner->cancel,
-        .clock = runner->delivery->clock,
+        .generation = declared->is.generation.data,
+        .cancel = opener->cancel,
+        .clock = opener->delivery->clock,
     };
 
     TRY(sink->ops->read_cursor(sink, &cursor, &is_found, reterr));
     if (is_found) {
         options.applied = cursor.stream;
     }
-    return pawl__delivery_file_open(&options, &runner->opened.source, reterr);
+    return pawl__delivery_file_open(&options, &opener->opened->source, reterr);
 }
 
-static pawl_status open_source(struct delivery_runner *runner, pawl_error *reterr)
+static pawl_status open_source(const struct opener *opener, pawl_error *reterr)
 {
-    switch (runner->declared.kind) {
+    switch (opener->declared->kind) {
     case DELIVERY_KIND_NATS:
-        return open_nats(runner, reterr);
+        return open_nats(opener, reterr);
     case DELIVERY_KIND_LEDGER:
-        return open_ledger(runner, reterr);
+        return open_ledger(opener, reterr);
     case DELIVERY_KIND_HTTP:
-        return pawl__delivery_inbox_open(&runner->inbox,
-                                         &runner->cancel,
-                                         runner->delivery->clock,
-                                         &runner->opened.source,
+        return pawl__delivery_inbox_open(opener->inbox,
+                                         opener->cancel,
+                                         opener->delivery->clock,
+                                         &opener->opened->source,
                                          reterr);
     case DELIVERY_KIND_FILE:
     case DELIVERY_KIND_STDIN:
         break;
     }
-    return open_file(runner, reterr);
+    return open_file(opener, reterr);
+}
+
+bool pawl__delivery_is_readable(const struct delivery_declared *declared)
+{
+    return declared->kind != DELIVERY_KIND_STDIN && declared->kind != DELIVERY_KIND_HTTP;
+}
+
+pawl_status pawl__delivery_open_to_read(struct pawl_delivery *delivery,
+                                        const struct delivery_declared *declared,
+                                        struct delivery_opened *opened,
+                                        pawl_error *reterr)
+{
+    const struct opener opener = {
+        .delivery = delivery, .declared = declared, .opened = opened, .is_reader = true
+    };
+
+    if (!pawl__delivery_is_readable(declared)) {
+        return pawl__fail(reterr,
+                          PAWL_UNSUPPORTED,
+                          "the source of pipeline '%s' cannot be read again",
+                          declared->is.name.data);
+    }
+    snprintf(opened->consumer, sizeof(opened->consumer), "%s-reader", declared->is.consumer.data);
+    return open_source(&opener, reterr);
 }
 
 /* --- the pipeline --- */
@@ -215,16 +253,17 @@ pawl_status pawl__delivery_open_parts(struct delivery_runner *runner, pawl_error
 {
     TRY(pawl__delivery_open_sink(
         runner->delivery, &runner->declared, &runner->opened.sink, reterr));
-    TRY(open_source(runner, reterr));
+    const struct opener opener = { .delivery = runner->delivery,
+                                   .declared = &runner->declared,
+                                   .opened = &runner->opened,
+                                   .cancel = &runner->cancel,
+                                   .inbox = &runner->inbox };
+    TRY(open_source(&opener, reterr));
     return open_pipeline(runner, reterr);
 }
 
-void pawl__delivery_close_parts(struct delivery_runner *runner)
+void pawl__delivery_close_opened(struct delivery_opened *opened)
 {
-    struct delivery_opened *opened = &runner->opened;
-
-    pawl__delivery_pipeline_close(&runner->pipeline);
-    show_wal(runner, NULL);
     if (opened->source != NULL) {
         opened->source->ops->close(opened->source);
     }
@@ -236,4 +275,11 @@ void pawl__delivery_close_parts(struct delivery_runner *runner)
         opened->sink->ops->close(opened->sink);
     }
     *opened = (struct delivery_opened){ .source = NULL };
+}
+
+void pawl__delivery_close_parts(struct delivery_runner *runner)
+{
+    pawl__delivery_pipeline_close(&runner->pipeline);
+    show_wal(runner, NULL);
+    pawl__delivery_close_opened(&runner->opened);
 }

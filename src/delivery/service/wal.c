@@ -18,10 +18,8 @@ const char *pawl_wal_state_name(pawl_wal_state state)
 
 /* --- one look at it --- */
 
-typedef pawl_status look_fn(struct delivery_wal *wal, void *context, pawl_error *reterr);
-
 static pawl_status look_closed(struct delivery_runner *runner,
-                               look_fn *look,
+                               delivery_wal_look *look,
                                void *context,
                                pawl_error *reterr)
 {
@@ -42,8 +40,11 @@ static pawl_status look_closed(struct delivery_runner *runner,
 }
 
 /* With `manage` it is neither started nor removed meanwhile; with `wal_lock` its thread does not close the log. */
-static pawl_status look_at(
-    pawl_delivery *delivery, const char *name, look_fn *look, void *context, pawl_error *reterr)
+pawl_status pawl__delivery_look_at_wal(struct pawl_delivery *delivery,
+                                       const char *name,
+                                       delivery_wal_look *look,
+                                       void *context,
+                                       pawl_error *reterr)
 {
     struct delivery_runner *runner = NULL;
 
@@ -101,7 +102,7 @@ pawl_status pawl_wal_get_status(pawl_delivery *delivery,
     pawl_wal_status status = { .size = sizeof(status), .first_lsn = 1 };
 
     TRY(pawl__check_sized("ret_status", ret_status, reterr));
-    TRY(look_at(delivery, name, read_status, &status, reterr));
+    TRY(pawl__delivery_look_at_wal(delivery, name, read_status, &status, reterr));
     pawl__give_sized(&status, sizeof(status), ret_status);
     return PAWL_OK;
 }
@@ -192,7 +193,7 @@ pawl_status pawl_wal_read(pawl_delivery *delivery,
     };
     uint64_t left = taken.limit == 0 ? UINT64_MAX : taken.limit;
     while (goes_on) {
-        TRY(look_at(delivery, name, read_page, &reading, reterr));
+        TRY(pawl__delivery_look_at_wal(delivery, name, read_page, &reading, reterr));
         const struct delivery_page *page = &reading.page;
         goes_on = visit_page(delivery, page, &left, visit, context)
                   && (page->count == PAGE_ENTRIES || page->bytes > PAGE_BYTES);

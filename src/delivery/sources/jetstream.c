@@ -395,6 +395,11 @@ static void close_jetstream(struct delivery_source *base)
 
     pawl__nats_batch_done(&source->native);
     pawl__nats_fetcher_close(source->fetcher);
+    if (source->options.is_temporary && source->nats != NULL) {
+        /* Else the next reader of its kind takes it over. */
+        (void)!pawl__nats_consumer_delete(
+            source->nats, source->options.stream, source->options.consumer, NULL);
+    }
     pawl__nats_close(source->nats);
     forget_held(source);
     free(source->held);

@@ -21,7 +21,8 @@ struct delivery_jetstream_options {
         create_stream; /* when there is none: with `subjects` and the defaults of net/nats/stream.h */
     const char *const *subjects;
     size_t subject_count;
-    int64_t max_ack_pending;           /* messages on their way; 0: 20,000 */
+    int64_t max_ack_pending; /* messages on their way; 0: 20,000 */
+    bool is_temporary;       /* the consumer is removed again: somebody reads beside the pipeline */
     const struct pawl__cancel *cancel; /* ends a fetch that waits; NULL: nobody does */
     struct pawl__clock *clock;         /* NULL: the real one */
 };
