@@ -50,6 +50,8 @@
         .help = "Ledger: only committed turns, and events outside turns."                          \
     }
 
+extern const struct pawl__cli_command pawl__cli_cmd_pipeline_replay;
+
 /* Opens the data directory; another process that has it is waited for as the settings say. */
 PAWL_MUST_USE pawl_status pawl__cli_delivery_open(const struct pawl__cli_run *run,
                                                   pawl_delivery **ret_delivery,

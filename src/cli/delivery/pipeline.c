@@ -1,4 +1,4 @@
-/* pawl pipeline list|show|add|remove|pause|resume */
+/* pawl pipeline list|show|add|remove|pause|resume; replay.c has the rest */
 #include "base/core/error.h"
 #include "base/core/macros.h"
 #include "cli/commands.h"
@@ -227,7 +227,13 @@ const struct pawl__cli_command pawl__cli_cmd_pipeline = {
         "A pipeline has a source, a write-ahead log and a table. 'pawl deliver' makes one and runs "
         "it; these commands show and change those of a data directory. One process at a time has "
         "the pipelines of a directory: while another one does, they are exit code 5.",
-    .commands = COMMANDS(&list, &show, &add_command, &remove_command, &pause_command, &resume),
+    .commands = COMMANDS(&list,
+                         &show,
+                         &add_command,
+                         &remove_command,
+                         &pause_command,
+                         &resume,
+                         &pawl__cli_cmd_pipeline_replay),
     .examples = EXAMPLES(TESTED(PIPELINE_EXAMPLE "pawl pipeline list --data ./data",
                                 "what there is and how far it is")),
 };

@@ -6,6 +6,34 @@
 #include "base/core/grow.h"
 #include "base/core/sha256.h"
 
+void pawl__delivery_entry_of(const struct delivery_message *message,
+                             const struct delivery_identity *identity,
+                             const struct delivery_hash *key,
+                             bool is_conflict,
+                             struct delivery_entry *ret_entry)
+{
+    bool is_bad = identity->kind == DELIVERY_ID_BAD;
+
+    *ret_entry = (struct delivery_entry){
+        .admitted = is_conflict ? DELIVERY_AS_CONFLICT
+                    : is_bad    ? DELIVERY_AS_BAD_ID
+                                : DELIVERY_AS_EVENT,
+        .by_place = identity->kind != DELIVERY_ID_GIVEN,
+        .key = *key,
+        .payload_hash = identity->payload,
+        .place = message->place,
+        .sequence = identity->sequence,
+        .transaction_id = identity->transaction_id,
+        .source = identity->source,
+        .event_id = identity->event_id,
+        .subject = message->subject,
+        .message_id = pawl__delivery_header(message, DELIVERY_HEADER_MESSAGE_ID),
+        .headers = message->headers,
+        .header_count = message->header_count,
+        .payload = message->payload,
+    };
+}
+
 pawl_status pawl__delivery_entry_id(const struct delivery_uuid *wal_id,
                                     delivery_lsn lsn,
                                     struct delivery_uuid *ret_id,

@@ -57,6 +57,13 @@ struct delivery_entry {
     struct delivery_fate fate;
 };
 
+/* An entry of a message, which it borrows; without LSN and time. `key`: its id's, or that of a conflict. */
+void pawl__delivery_entry_of(const struct delivery_message *message,
+                             const struct delivery_identity *identity,
+                             const struct delivery_hash *key,
+                             bool is_conflict,
+                             struct delivery_entry *ret_entry);
+
 /* Its id for people, a UUID (version 8) of the WAL and the LSN: the same on every read, never stored. */
 struct delivery_uuid {
     uint8_t bytes[16];

@@ -205,30 +205,15 @@ static void make_entry(struct delivery_pipeline *pipeline,
 {
     struct intake *intake = pipeline->intake;
     const struct delivery_message *message = &intake->messages[i];
-    const struct delivery_identity *identity = &intake->identities[i];
-    bool is_conflict = intake->decisions[i] == DELIVERY_ADMIT_CONFLICT;
-    bool is_bad = identity->kind == DELIVERY_ID_BAD;
+    struct delivery_entry *entry = &intake->entries[intake->entry_count];
 
-    intake->entries[intake->entry_count] = (struct delivery_entry){
-        .lsn = pipeline->shared.next_lsn + intake->entry_count,
-        .admitted = is_conflict ? DELIVERY_AS_CONFLICT
-                    : is_bad    ? DELIVERY_AS_BAD_ID
-                                : DELIVERY_AS_EVENT,
-        .by_place = identity->kind != DELIVERY_ID_GIVEN,
-        .key = *key,
-        .payload_hash = identity->payload,
-        .place = message->place,
-        .created_us = pawl__wall_us(pipeline->parts.clock),
-        .sequence = identity->sequence,
-        .transaction_id = identity->transaction_id,
-        .source = identity->source,
-        .event_id = identity->event_id,
-        .subject = message->subject,
-        .message_id = pawl__delivery_header(message, DELIVERY_HEADER_MESSAGE_ID),
-        .headers = message->headers,
-        .header_count = message->header_count,
-        .payload = message->payload,
-    };
+    pawl__delivery_entry_of(message,
+                            &intake->identities[i],
+                            key,
+                            intake->decisions[i] == DELIVERY_ADMIT_CONFLICT,
+                            entry);
+    entry->lsn = pipeline->shared.next_lsn + intake->entry_count;
+    entry->created_us = pawl__wall_us(pipeline->parts.clock);
     intake->entry_count++;
 }
 
@@ -272,7 +257,7 @@ static pawl_status decide(struct delivery_pipeline *pipeline, pawl_error *reterr
 
 /* --- the WAL, then the source --- */
 
-static struct delivery_wal_meta next_meta(struct delivery_pipeline *pipeline)
+struct delivery_wal_meta pawl__delivery_next_meta(struct delivery_pipeline *pipeline)
 {
     struct delivery_wal_meta meta = pipeline->meta;
     int64_t now_ns = pawl__delivery_now_ns(pipeline);
@@ -290,7 +275,7 @@ static pawl_status append(struct delivery_pipeline *pipeline, pawl_error *reterr
 {
     struct intake *intake = pipeline->intake;
     struct delivery_wal *wal = pipeline->parts.wal;
-    struct delivery_wal_meta meta = next_meta(pipeline);
+    struct delivery_wal_meta meta = pawl__delivery_next_meta(pipeline);
 
     if (intake->entry_count == 0) {
         return PAWL_OK;

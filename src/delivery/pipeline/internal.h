@@ -65,6 +65,9 @@ PAWL_MUST_USE pawl_status pawl__delivery_settle_marks(struct delivery_pipeline *
 PAWL_MUST_USE pawl_status pawl__delivery_check_stream(struct delivery_pipeline *pipeline,
                                                       pawl_error *reterr);
 
+/* What the WAL is to know with the next batch. */
+struct delivery_wal_meta pawl__delivery_next_meta(struct delivery_pipeline *pipeline);
+
 void pawl__delivery_intake_free(struct intake *intake); /* NULL is fine */
 
 #endif

@@ -110,6 +110,7 @@ static pawl_status ask_under(struct delivery_asked *asked,
     TRY(sink->ops->lookup(sink, asked->keys, count, asked->known, reterr));
     for (size_t i = 0; i < count; i++) {
         struct delivery_asked_event *event = &asked->events[asked->which[i]];
+        event->id_taken |= !as_conflict && asked->known[i].found;
         event->is_known =
             asked->known[i].found
             && pawl__delivery_hash_equal(&asked->known[i].payload_hash, &event->payload_hash);

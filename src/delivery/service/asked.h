@@ -13,6 +13,7 @@ struct delivery_asked_event {
     uint64_t sequence;
     delivery_lsn lsn; /* 0: it came from the source */
     bool is_known;    /* the answer: a row, filtered or in failed_events, with this payload */
+    bool id_taken;    /* the sink has the id with another payload */
 };
 
 /* Starts with zeroes. */

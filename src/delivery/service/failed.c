@@ -277,8 +277,7 @@ static void act_here(struct delivery_runner *runner, struct delivery_errand *err
         act(runner, errand);
     }
     if (errand->status == PAWL_OK) {
-        runner->pipeline.settings.checkpoint_age_ns = 0;
-        (void)!pawl__delivery_maintain(&runner->pipeline, NULL); /* else the next run makes it */
+        pawl__delivery_checkpoint_now(runner);
     }
     pawl__delivery_close_parts(runner);
 }
@@ -341,6 +340,9 @@ static pawl_status run_errand(struct pawl_delivery *delivery,
 
     pawl__lock(&delivery->manage);
     pawl_status status = pawl__delivery_find(delivery, name, &runner, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__delivery_check_free(runner, reterr);
+    }
     if (status == PAWL_OK) {
         status = hand_over(runner, errand, &is_given, reterr);
     }

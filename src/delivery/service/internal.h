@@ -57,6 +57,8 @@ struct delivery_runner {
     struct pawl__thread thread;
     bool has_thread;
     bool must_open; /* the first failure to open ends the thread */
+    const char
+        *held_for; /* somebody has its stores instead of a thread: "replayed"; NULL: nobody */
 
     /* Covered by delivery->lock. */
     pawl_pipeline_state state;
@@ -268,7 +270,30 @@ PAWL_MUST_USE pawl_status pawl__delivery_show_progress(struct pawl_delivery *del
                                                        uint64_t total,
                                                        pawl_error *reterr);
 
+/* --- stores.c: what is done with the stores of a pipeline that does not run --- */
+
+/* Applies what is pending and retries what waits, until nothing moves. */
+PAWL_MUST_USE pawl_status pawl__delivery_settle_all(struct delivery_runner *runner,
+                                                    pawl_error *reterr);
+
+/* Checkpoints, so that the log can be cleaned up behind it. */
+void pawl__delivery_checkpoint_now(struct delivery_runner *runner);
+
 /* --- service.c --- */
+
+/* Stops a pipeline and keeps it from being started, changed or removed until it is let go; `why` is a participle:
+ * "replayed". BUSY: somebody has it already. Without `manage`. */
+PAWL_MUST_USE pawl_status pawl__delivery_hold(struct pawl_delivery *delivery,
+                                              const char *name,
+                                              const char *why,
+                                              struct delivery_runner **ret_runner,
+                                              bool *ret_was_running,
+                                              pawl_error *reterr);
+void pawl__delivery_let_go(struct delivery_runner *runner, bool start);
+
+/* BUSY: somebody holds it. The caller holds `manage`. */
+PAWL_MUST_USE pawl_status pawl__delivery_check_free(const struct delivery_runner *runner,
+                                                    pawl_error *reterr);
 
 /* NOT_FOUND: no such pipeline. The caller holds `manage`, which keeps it from being removed. */
 PAWL_MUST_USE pawl_status pawl__delivery_find(struct pawl_delivery *delivery,

@@ -90,6 +90,16 @@ static void set_state(struct delivery_runner *runner, pawl_pipeline_state state)
     pawl__unlock(&runner->delivery->lock);
 }
 
+pawl_status pawl__delivery_check_free(const struct delivery_runner *runner, pawl_error *reterr)
+{
+    return runner->held_for == NULL ? PAWL_OK
+                                    : pawl__fail(reterr,
+                                                 PAWL_BUSY,
+                                                 "pipeline '%s' is being %s: try again later",
+                                                 runner->declared.is.name.data,
+                                                 runner->held_for);
+}
+
 /* A thread that has ended by itself is joined here. */
 static pawl_status stop_runner(struct delivery_runner *runner, pawl_error *reterr)
 {
@@ -97,6 +107,7 @@ static pawl_status stop_runner(struct delivery_runner *runner, pawl_error *reter
     int64_t deadline_ns =
         pawl__monotonic_ns(delivery->clock) + delivery->options.close_ms_max * NS_PER_MS;
 
+    TRY(pawl__delivery_check_free(runner, reterr));
     if (!runner->has_thread) {
         return PAWL_OK;
     }
@@ -166,7 +177,7 @@ static pawl_status await_running(struct delivery_runner *runner, pawl_error *ret
 
 static bool starts_by_itself(const struct delivery_runner *runner)
 {
-    return runner->delivery->is_started && !runner->declared.paused
+    return runner->delivery->is_started && !runner->declared.paused && runner->held_for == NULL
            && runner->declared.kind != DELIVERY_KIND_STDIN;
 }
 
@@ -193,6 +204,40 @@ static void leave(struct call *call) NO_LOCK_ANALYSIS
 #define MANAGE(delivery_)          \
     AUTO(leave) struct call call_; \
     enter(&call_, (delivery_))
+
+/* --- held by somebody else --- */
+
+pawl_status pawl__delivery_hold(struct pawl_delivery *delivery,
+                                const char *name,
+                                const char *why,
+                                struct delivery_runner **ret_runner,
+                                bool *ret_was_running,
+                                pawl_error *reterr)
+{
+    MANAGE(delivery);
+    struct delivery_runner *runner = NULL;
+
+    TRY(pawl__delivery_find(delivery, name, &runner, reterr));
+    bool was_running = is_alive(runner);
+    TRY(stop_runner(runner, reterr));
+    runner->held_for = why;
+    set_state(runner, PAWL_PIPELINE_STARTING);
+    *ret_runner = runner;
+    *ret_was_running = was_running;
+    return PAWL_OK;
+}
+
+/* What it cannot start with it says in its status. */
+void pawl__delivery_let_go(struct delivery_runner *runner, bool start)
+{
+    MANAGE(runner->delivery);
+
+    runner->held_for = NULL;
+    set_state(runner, runner->declared.paused ? PAWL_PIPELINE_PAUSED : PAWL_PIPELINE_STOPPED);
+    if (start && !runner->declared.paused) {
+        (void)!start_runner(runner, false, NULL);
+    }
+}
 
 /* --- open and close --- */
 
@@ -564,6 +609,7 @@ pawl_status pawl_pipeline_pause(pawl_delivery *delivery, const char *name, pawl_
     struct delivery_runner *runner = NULL;
 
     TRY(pawl__delivery_find(delivery, name, &runner, reterr));
+    TRY(pawl__delivery_check_free(runner, reterr));
     TRY(save_paused(runner, true, reterr));
     TRY(stop_runner(runner, reterr));
     set_state(runner, PAWL_PIPELINE_PAUSED);
@@ -577,6 +623,7 @@ pawl_status pawl_pipeline_resume(pawl_delivery *delivery, const char *name, pawl
     struct delivery_runner *runner = NULL;
 
     TRY(pawl__delivery_find(delivery, name, &runner, reterr));
+    TRY(pawl__delivery_check_free(runner, reterr));
     if (runner->declared.paused) {
         TRY(save_paused(runner, false, reterr));
         set_state(runner, PAWL_PIPELINE_STOPPED);
