@@ -85,6 +85,16 @@ static pawl_status open_db(struct delivery_duckdb_file *file,
     return PAWL_OK;
 }
 
+/* A file that is not there is no reason to stop. */
+static pawl_status move_aside(const char *path, int *ret_number, pawl_error *reterr)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = pawl__duck_quarantine(path, ret_number, &error);
+
+    return status == PAWL_OK || status == PAWL_NOT_FOUND ? PAWL_OK
+                                                         : pawl__fail_with(reterr, status, &error);
+}
+
 static pawl_status open_or_quarantine(struct delivery_duckdb_file *file,
                                       const struct delivery_duckdb_options *options,
                                       struct delivery_duckdb_opened *opened,
@@ -92,6 +102,10 @@ static pawl_status open_or_quarantine(struct delivery_duckdb_file *file,
 {
     struct pawl__random *random = options->random != NULL ? options->random : pawl__random_real();
     pawl_error error = PAWL_ERROR_INIT;
+
+    if (options->replace) {
+        TRY(move_aside(file->path, &opened->quarantined, reterr));
+    }
     pawl_status status = open_db(file, random, &opened->is_new, &error);
 
     if (status == PAWL_CORRUPT && options->quarantine) {

@@ -19,6 +19,7 @@ struct delivery_duckdb_options {
     struct pawl__random *random;    /* of the id of a new file. NULL: the real one */
     bool
         quarantine; /* a file that does not open is moved aside and a new one made; otherwise CORRUPT */
+    bool replace; /* the same with one that would open */
 };
 
 /* What the caller has to say loudly. */

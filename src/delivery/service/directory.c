@@ -10,7 +10,6 @@
 #include "delivery/service/internal.h"
 
 #define SUFFIX ".json"
-#define FILE_NAME "analytics.duckdb"
 
 enum {
     RETRY_NS = 20 * NS_PER_MS,
@@ -179,27 +178,56 @@ pawl_status pawl__delivery_directory_forget(const struct pawl_delivery *delivery
 
 /* --- the DuckDB file --- */
 
-static pawl_status open_file_locked(struct pawl_delivery *delivery, pawl_error *reterr)
-    REQUIRES_LOCK(delivery->file_lock);
-static pawl_status open_file_locked(struct pawl_delivery *delivery, pawl_error *reterr)
+static pawl_status open_file_locked(struct pawl_delivery *delivery,
+                                    const struct delivery_duckdb_options *given,
+                                    struct delivery_duckdb_opened *ret_opened,
+                                    pawl_error *reterr) REQUIRES_LOCK(delivery->file_lock);
+static pawl_status open_file_locked(struct pawl_delivery *delivery,
+                                    const struct delivery_duckdb_options *given,
+                                    struct delivery_duckdb_opened *ret_opened,
+                                    pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *path = NULL;
-    struct delivery_duckdb_options options = {
-        .duck = { .memory_bytes_max = delivery->options.memory_max, .clock = delivery->clock },
-    };
+    struct delivery_duckdb_options options = *given;
 
-    TRY(join(delivery->dir, FILE_NAME, &path, reterr));
+    TRY(join(delivery->dir, DELIVERY_FILE_NAME, &path, reterr));
     options.path = path;
-    return pawl__delivery_duckdb_open(&options, &delivery->file, NULL, reterr);
+    options.duck = (struct pawl__duck_options){ .memory_bytes_max = delivery->options.memory_max,
+                                                .clock = delivery->clock };
+    return pawl__delivery_duckdb_open(&options, &delivery->file, ret_opened, reterr);
 }
 
 pawl_status pawl__delivery_directory_file(struct pawl_delivery *delivery,
                                           struct delivery_duckdb_file **ret_file,
                                           pawl_error *reterr)
 {
+    const struct delivery_duckdb_options options = { .quarantine = false };
+    pawl_status status = PAWL_OK;
+
     pawl__lock(&delivery->file_lock);
-    pawl_status status = delivery->file == NULL ? open_file_locked(delivery, reterr) : PAWL_OK;
+    if (delivery->file == NULL) {
+        status = open_file_locked(delivery, &options, NULL, reterr);
+    }
     *ret_file = delivery->file;
+    pawl__unlock(&delivery->file_lock);
+    return status == PAWL_CORRUPT
+               ? pawl__fail_advise(reterr,
+                                   status,
+                                   "stop whoever uses it and run `pawl rebuild`, which moves it "
+                                   "aside and makes it anew from logs and sources")
+               : status;
+}
+
+pawl_status pawl__delivery_directory_replace_file(struct pawl_delivery *delivery,
+                                                  bool replace,
+                                                  struct delivery_duckdb_opened *ret_opened,
+                                                  pawl_error *reterr)
+{
+    const struct delivery_duckdb_options options = { .quarantine = true, .replace = replace };
+
+    pawl__lock(&delivery->file_lock);
+    pawl__delivery_duckdb_close(STEAL(delivery->file));
+    pawl_status status = open_file_locked(delivery, &options, ret_opened, reterr);
     pawl__unlock(&delivery->file_lock);
     return status;
 }

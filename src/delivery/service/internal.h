@@ -131,6 +131,16 @@ PAWL_MUST_USE pawl_status pawl__delivery_directory_file(struct pawl_delivery *de
                                                         struct delivery_duckdb_file **ret_file,
                                                         pawl_error *reterr);
 
+#define DELIVERY_FILE_NAME "analytics.duckdb"
+
+/* Closes it and opens it again: one that does not open, or any with `replace`, is moved aside and a new one made. The
+ * caller holds `manage`, and nobody has a sink of it. */
+PAWL_MUST_USE pawl_status
+pawl__delivery_directory_replace_file(struct pawl_delivery *delivery,
+                                      bool replace,
+                                      struct delivery_duckdb_opened *ret_opened,
+                                      pawl_error *reterr);
+
 /* --- open.c: the parts of one pipeline --- */
 
 /* NOT_FOUND with read_only: it has none yet. */
