@@ -595,7 +595,7 @@ typedef struct pawl_rebuilt {
     uint64_t pending;
     uint64_t losses;    /* rows of delivery_losses that this rebuild added */
     pawl_status status; /* PAWL_OK: all that its log and its source hold is in the table */
-    pawl_view error;    /* why not: its source is away, or it reads standard input */
+    pawl_view error;    /* why not: its source is away, or cannot be read again */
 } pawl_rebuilt;
 
 typedef bool (*pawl_rebuilt_visit)(void *context, const pawl_rebuilt *rebuilt);
@@ -716,7 +716,7 @@ typedef struct pawl_audit_report {
     uint64_t failed;
     uint64_t pending;        /* accepted, and not in the table yet */
     uint64_t recorded;       /* rows of delivery_losses: what the sources lost, on record */
-    uint64_t unread_sources; /* standard input, which nobody can read again */
+    uint64_t unread_sources; /* standard input and HTTP, which nobody can read again */
     uint64_t lost;
     uint64_t duplicated;
     uint64_t miscounted;

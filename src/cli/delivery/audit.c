@@ -74,7 +74,7 @@ static void add_report(struct pawl__buf *text, const pawl_audit_report *report)
     add_number(text, "recorded", report->recorded);
     if (report->unread_sources > 0) {
         pawl__buf_add_format(text,
-                             "not read   standard input of %llu pipelines\n",
+                             "not read   %llu sources that can be read only once\n",
                              (unsigned long long)report->unread_sources);
     }
     if (report->miscounted > 0) {

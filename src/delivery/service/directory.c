@@ -236,5 +236,6 @@ bool pawl__delivery_directory_has_file(struct pawl_delivery *delivery)
 {
     AUTO(pawl__text_free) char *path = NULL;
 
-    return join(delivery->dir, FILE_NAME, &path, NULL) == PAWL_OK && access(path, F_OK) == 0;
+    return join(delivery->dir, DELIVERY_FILE_NAME, &path, NULL) == PAWL_OK
+           && access(path, F_OK) == 0;
 }

@@ -233,6 +233,11 @@ PAWL_MUST_USE pawl_status pawl__delivery_look_at_wal(struct pawl_delivery *deliv
 
 /* --- observer.c: a pipeline seen by somebody who is beside it --- */
 
+/* From enter to leave the DuckDB file is not replaced. BUSY: that is under way. */
+PAWL_MUST_USE pawl_status pawl__delivery_enter_file(struct pawl_delivery *delivery,
+                                                    pawl_error *reterr);
+void pawl__delivery_leave_file(struct pawl_delivery *delivery);
+
 /* A copy of the declaration, and connections of its own to table and source: the pipeline may run, change or go. */
 struct delivery_observer {
     struct pawl_delivery *delivery;

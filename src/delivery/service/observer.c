@@ -15,7 +15,7 @@ enum {
     EMPTY_MAX = 2, /* fetches of a broker in a row, each of which has waited: there is no more */
 };
 
-static pawl_status enter_file(struct pawl_delivery *delivery, pawl_error *reterr)
+pawl_status pawl__delivery_enter_file(struct pawl_delivery *delivery, pawl_error *reterr)
 {
     pawl__lock(&delivery->lock);
     bool is_rebuilding = delivery->is_rebuilding;
@@ -24,6 +24,13 @@ static pawl_status enter_file(struct pawl_delivery *delivery, pawl_error *reterr
     return is_rebuilding
                ? pawl__fail(reterr, PAWL_BUSY, "the DuckDB file is being rebuilt: try again later")
                : PAWL_OK;
+}
+
+void pawl__delivery_leave_file(struct pawl_delivery *delivery)
+{
+    pawl__lock(&delivery->lock);
+    delivery->observers--;
+    pawl__unlock(&delivery->lock);
 }
 
 static pawl_status copy_declared(const struct delivery_declared *declared,
@@ -59,7 +66,7 @@ pawl_status pawl__delivery_observe(struct pawl_delivery *delivery,
 {
     *observer = (struct delivery_observer){ .delivery = delivery };
     TRY(copy_found(observer, name, reterr));
-    TRY(enter_file(delivery, reterr));
+    TRY(pawl__delivery_enter_file(delivery, reterr));
     observer->is_open = true;
     return pawl__delivery_open_sink(delivery, &observer->declared, &observer->opened.sink, reterr);
 }
@@ -71,9 +78,7 @@ void pawl__delivery_observer_done(struct delivery_observer *observer)
     pawl__delivery_close_opened(&observer->opened);
     pawl__delivery_declared_done(&observer->declared);
     if (observer->is_open) {
-        pawl__lock(&delivery->lock);
-        delivery->observers--;
-        pawl__unlock(&delivery->lock);
+        pawl__delivery_leave_file(delivery);
     }
     *observer = (struct delivery_observer){ .delivery = NULL };
 }

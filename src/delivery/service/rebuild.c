@@ -184,19 +184,18 @@ static pawl_status rebuild_one(struct rebuild *rebuild, size_t i, pawl_error *re
     struct delivery_runner *runner = rebuild->held[i];
     const char *name = rebuild->names[i];
     bool is_paused = runner->declared.paused;
-    bool is_stdin = runner->declared.kind == DELIVERY_KIND_STDIN;
+    bool is_readable = pawl__delivery_is_readable(&runner->declared);
     pawl_status status = apply_log(runner, reterr);
 
     rebuild->held[i] = NULL;
-    if (status != PAWL_OK || is_paused || is_stdin) {
+    if (status != PAWL_OK || is_paused || !is_readable) {
         pawl__delivery_let_go(runner, rebuild->was_running[i]);
         TRY(status);
-        return pawl__fail(reterr,
-                          PAWL_UNSUPPORTED,
-                          is_paused
-                              ? "it is paused: the rest follows from its source when it is resumed"
-                              : "it reads standard input: run 'pawl deliver' with the same input "
-                                "again");
+        return pawl__fail(
+            reterr,
+            PAWL_UNSUPPORTED,
+            is_paused ? "it is paused: the rest follows from its source when it is resumed"
+                      : "its source cannot be read again: hand the same events in once more");
     }
     pawl__delivery_let_go(runner, false);
     status = read_source(rebuild, name, reterr);

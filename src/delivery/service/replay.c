@@ -339,12 +339,14 @@ static pawl_status run_opened(struct replay *replay, pawl_error *reterr)
 
 static pawl_status run_held(struct replay *replay, pawl_error *reterr)
 {
-    if (replay->observer.declared.kind == DELIVERY_KIND_STDIN
+    if (!pawl__delivery_is_readable(&replay->observer.declared)
         && replay->range.by == PAWL_REPLAY_SEQUENCE) {
-        return pawl__fail(reterr,
-                          PAWL_UNSUPPORTED,
-                          "standard input cannot be read again; replay by LSN what the write-ahead "
-                          "log still has, or run 'pawl deliver' with the same input again");
+        return pawl__fail_advised(reterr,
+                                  PAWL_UNSUPPORTED,
+                                  "the source of pipeline '%s' cannot be read again; replay by LSN "
+                                  "what the write-ahead log still has, or hand the same events in "
+                                  "again",
+                                  replay->observer.declared.is.name.data);
     }
     pawl_status status = pawl__delivery_open_stores(replay->runner, reterr);
     if (status == PAWL_OK) {

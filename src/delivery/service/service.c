@@ -732,10 +732,14 @@ pawl_status pawl_delivery_select(pawl_delivery *delivery,
 
     TRY(pawl__take_sized("options", options, &taken, sizeof(taken), reterr));
     pawl__calls_enter(&delivery->calls);
-    pawl_status status = find_file(delivery, &file, reterr);
+    pawl_status status = pawl__delivery_enter_file(delivery, reterr);
     if (status == PAWL_OK) {
-        INSIDE(delivery);
-        status = pawl__delivery_duckdb_query(file, sql, &taken, visit, context, reterr);
+        status = find_file(delivery, &file, reterr);
+        if (status == PAWL_OK) {
+            INSIDE(delivery);
+            status = pawl__delivery_duckdb_query(file, sql, &taken, visit, context, reterr);
+        }
+        pawl__delivery_leave_file(delivery);
     }
     pawl__calls_leave(&delivery->calls);
     return status;
