@@ -235,22 +235,25 @@ void pawl__h2_health_stop(struct pawl__h2 *server)
     }
 }
 
-static bool set_locked(struct h2_health *health, pawl_view service, bool serving)
-    REQUIRES_LOCK(health->lock)
+static pawl_status set_locked(struct h2_health *health,
+                              pawl_view service,
+                              bool serving,
+                              pawl_error *reterr) REQUIRES_LOCK(health->lock)
 {
     for (size_t i = 0; i < health->count; i++) {
         if (pawl__view_is(service, health->services[i].name)) {
             health->services[i].serving = serving;
-            return true;
+            return PAWL_OK;
         }
     }
-    char *name = health->count == SERVICES_MAX ? NULL : pawl__view_dup(service);
-    if (name == NULL) {
-        return false;
+    if (health->count == SERVICES_MAX) {
+        return pawl__fail(reterr, PAWL_NO_SPACE, "health has %d services already", SERVICES_MAX);
     }
+    char *name = pawl__view_dup(service);
+    TRY(pawl__check_memory(name, "the health of a service", reterr));
     health->services[health->count].name = name;
     health->services[health->count++].serving = serving;
-    return true;
+    return PAWL_OK;
 }
 
 static pawl_status set_serving(struct h2_health *health,
@@ -259,17 +262,12 @@ static pawl_status set_serving(struct h2_health *health,
                                pawl_error *reterr)
 {
     pawl__lock(&health->lock);
-    bool set = set_locked(health, service, serving);
+    pawl_status status = set_locked(health, service, serving, reterr);
     for (struct watcher *watcher = health->watchers; watcher != NULL; watcher = watcher->next) {
         tell_locked(health, watcher);
     }
     pawl__unlock(&health->lock);
-    return set ? PAWL_OK
-               : pawl__fail(reterr,
-                            PAWL_NO_SPACE,
-                            "health of '%.*s': no memory, or over %d services",
-                            VIEW_ARGS(service),
-                            SERVICES_MAX);
+    return status;
 }
 
 pawl_status pawl__h2_set_serving(struct pawl__h2 *server,

@@ -109,6 +109,26 @@ void pawl__h2_outbox_add(struct pawl__h2_outbox *outbox, struct pawl__h2_chunk *
     outbox->bytes += PAWL__H2_PREFIX_SIZE + chunk->len;
 }
 
+void pawl__h2_outbox_rewind(struct pawl__h2_outbox *outbox)
+{
+    struct pawl__h2_chunk *rest = outbox->head;
+
+    while (outbox->sent != NULL) { /* the last one first */
+        struct pawl__h2_chunk *chunk = outbox->sent;
+        outbox->sent = chunk->next;
+        chunk->next = rest;
+        rest = chunk;
+    }
+    bool keep = outbox->keep;
+    pawl__h2_outbox_init(outbox);
+    outbox->keep = keep;
+    while (rest != NULL) {
+        struct pawl__h2_chunk *next = rest->next;
+        pawl__h2_outbox_add(outbox, rest);
+        rest = next;
+    }
+}
+
 /* What comes next, of `len` bytes at most, in one piece of memory. */
 static struct iovec piece_of(const struct pawl__h2_outbox *outbox, size_t len)
 {

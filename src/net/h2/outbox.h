@@ -45,6 +45,8 @@ struct pawl__h2_outbox {
 
 void pawl__h2_outbox_init(struct pawl__h2_outbox *outbox);
 void pawl__h2_outbox_done(struct pawl__h2_outbox *outbox);
+/* With `keep`: everything waits to be sent again. */
+void pawl__h2_outbox_rewind(struct pawl__h2_outbox *outbox);
 void pawl__h2_outbox_add(struct pawl__h2_outbox *outbox, struct pawl__h2_chunk *chunk);
 
 /* The next `len` bytes, which are there, as pieces: at most `max`. Returns how many; *ret_len is what they hold, which is

@@ -87,7 +87,9 @@ static bool set_encoding(struct pawl__h2_call *call)
     pawl_view encoding = pawl__h2_metadata(call, "grpc-encoding");
 
     call->in.gzip = pawl__view_is(encoding, "gzip");
-    call->answer_gzip = lists_gzip(pawl__h2_metadata(call, "grpc-accept-encoding"));
+    /* Every client can read gzip; one that sends it has the time to wait for it. */
+    call->answer_gzip =
+        call->in.gzip && lists_gzip(pawl__h2_metadata(call, "grpc-accept-encoding"));
     return call->in.gzip || encoding.data == NULL || pawl__view_is(encoding, "identity");
 }
 
