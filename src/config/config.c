@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "base/os/display.h"
+#include "base/terminal/display.h"
 #include "config/internal.h"
 
 void pawl__config_entry_done(struct pawl__config_entry *entry)

@@ -5,7 +5,7 @@
 
 #include "base/core/error.h"
 #include "base/core/nearest.h"
-#include "base/os/display.h"
+#include "base/terminal/display.h"
 #include "config/internal.h"
 
 struct reader {

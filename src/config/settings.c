@@ -5,7 +5,7 @@
 
 #include "base/core/error.h"
 #include "base/core/quantity.h"
-#include "base/os/display.h"
+#include "base/terminal/display.h"
 
 const struct pawl__setting pawl__settings[PAWL__SETTING_COUNT] = {
 #define SETTING_ROW(id, key, type, text, min, max, one_of, also, help) \

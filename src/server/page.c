@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/core/macros.h"
-#include "base/os/display.h"
+#include "base/terminal/display.h"
 
 enum { PAGE_BYTES = 8 << 20 }; /* a page ends after the item that exceeds it */
 #define BODY_BYTES_MAX ((size_t)64 << 20)

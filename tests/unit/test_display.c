@@ -3,7 +3,7 @@
 #include <locale.h>
 #include <string.h>
 
-#include "base/os/display.h"
+#include "base/terminal/display.h"
 
 static void assert_added(pawl_view text, const char *expected)
 {

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/os/display.h"
-#include "base/os/table.h"
+#include "base/terminal/display.h"
+#include "base/terminal/table.h"
 #include "lib/fault.h"
 
 static const struct pawl__column columns[] = { { "seq_id", false },

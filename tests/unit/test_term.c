@@ -8,9 +8,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/os/display.h"
 #include "base/os/fs.h"
-#include "base/os/term.h"
+#include "base/terminal/display.h"
+#include "base/terminal/term.h"
 #include "lib/fault.h"
 #include "lib/virtual_clock.h"
 

@@ -2,7 +2,7 @@
 
 #include "base/json/json.h"
 #include "base/os/clock.h"
-#include "base/os/display.h"
+#include "base/terminal/display.h"
 
 struct pawl__object pawl__object_start(struct pawl__buf *buf)
 {

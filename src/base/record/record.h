@@ -20,7 +20,7 @@
 #include "base/json/json.h"
 #include "base/json/object.h"
 #include "base/os/clock.h"
-#include "base/os/table.h"
+#include "base/terminal/table.h"
 
 enum pawl__field_kind {
     FIELD_TEXT,     /* pawl_view. min, max: its bytes */

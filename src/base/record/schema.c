@@ -1,7 +1,7 @@
 /* The JSON schema (draft 2020-12, as OpenAPI 3.1 uses it) of a record. */
 #include "base/core/macros.h"
-#include "base/os/display.h"
 #include "base/record/internal.h"
+#include "base/terminal/display.h"
 
 /* What may be missing is null when it is written; read, it may be left out or null. */
 static bool is_nullable(const struct pawl__field *field, enum pawl__record_use use)

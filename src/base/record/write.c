@@ -2,8 +2,8 @@
 #include "base/core/error.h"
 #include "base/core/macros.h"
 #include "base/core/quantity.h"
-#include "base/os/display.h"
 #include "base/record/internal.h"
+#include "base/terminal/display.h"
 
 static void write_records(const struct pawl__field *field, const void *value, struct pawl__buf *buf)
 {

@@ -5,7 +5,7 @@
 #include "base/core/macros.h"
 #include "base/log/log.h"
 #include "base/os/clock.h"
-#include "base/os/display.h"
+#include "base/terminal/display.h"
 #include "cli/delivery/delivery.h"
 #include "cli/frame/input.h"
 #include "cli/frame/location.h"

@@ -6,8 +6,8 @@
 
 #include "base/core/error.h"
 #include "base/core/macros.h"
-#include "base/os/display.h"
 #include "base/os/fs.h"
+#include "base/terminal/display.h"
 #include "cli/commands.h"
 #include "config/config.h"
 

@@ -3,7 +3,7 @@
 #ifndef PAWL_CLI_FRAME_INTERRUPT_H
 #define PAWL_CLI_FRAME_INTERRUPT_H
 
-#include "base/os/term.h"
+#include "base/terminal/term.h"
 
 struct pawl__cli_run;
 

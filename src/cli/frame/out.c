@@ -7,7 +7,7 @@
 
 #include "base/core/error.h"
 #include "base/core/macros.h"
-#include "base/os/display.h"
+#include "base/terminal/display.h"
 #include "cli/frame/report.h"
 #include "cli/frame/run.h"
 

@@ -2,7 +2,7 @@
 
 #include "base/core/buf.h"
 #include "base/core/macros.h"
-#include "base/os/display.h"
+#include "base/terminal/display.h"
 
 #define REPORT_SIZE (PAWL_ERROR_MESSAGE_SIZE * 6 + 256) /* every byte of a message escaped */
 

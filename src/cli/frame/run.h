@@ -16,8 +16,8 @@
 #include "base/core/buf.h"
 #include "base/core/sink.h"
 #include "base/json/json.h"
-#include "base/os/table.h"
-#include "base/os/term.h"
+#include "base/terminal/table.h"
+#include "base/terminal/term.h"
 #include "cli/frame/args.h"
 #include "cli/frame/command.h"
 

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "base/os/display.h"
+#include "base/terminal/display.h"
 
 struct pawl__cli_quoted pawl__cli_quote(const char *text)
 {

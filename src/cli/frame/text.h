@@ -1,4 +1,4 @@
-/* Text for people: quoted for a message, wrapped to a width. base/os/display.h makes it harmless. */
+/* Text for people: quoted for a message, wrapped to a width. base/terminal/display.h makes it harmless. */
 #ifndef PAWL_CLI_FRAME_TEXT_H
 #define PAWL_CLI_FRAME_TEXT_H
 

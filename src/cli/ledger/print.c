@@ -3,7 +3,7 @@
 #include "base/core/error.h"
 #include "base/core/macros.h"
 #include "base/os/clock.h"
-#include "base/os/display.h"
+#include "base/terminal/display.h"
 #include "cli/ledger/ledger.h"
 
 pawl_status pawl__cli_ledger_add_json(const struct pawl__cli_run *run,

@@ -1,7 +1,7 @@
 /* pawl ledger turn begin|commit|abandon */
 #include "base/core/error.h"
 #include "base/core/macros.h"
-#include "base/os/display.h"
+#include "base/terminal/display.h"
 #include "cli/ledger/ledger.h"
 
 #define RUN_FLAG FLAG("run", "RUN", "The run.", .required = true)

@@ -1,6 +1,6 @@
 #include "base/core/error.h"
 #include "base/core/macros.h"
-#include "base/os/display.h"
+#include "base/terminal/display.h"
 #include "cli/commands.h"
 #include "cli/frame/run.h"
 #include "cli/frame/text.h"

@@ -3,7 +3,7 @@
 #ifndef PAWL_CLI_RUN_OUTPUT_H
 #define PAWL_CLI_RUN_OUTPUT_H
 
-#include "base/os/term.h"
+#include "base/terminal/term.h"
 #include "base/thread/thread.h"
 #include "cli/run/capture.h"
 

@@ -15,7 +15,7 @@
 #include "base/core/sized.h"
 #include "base/json/json.h"
 #include "base/os/clock.h"
-#include "base/os/display.h"
+#include "base/terminal/display.h"
 #include "ledger/core/event.h"
 
 enum { FIELD_BYTES_MAX = 1 << 16 }; /* of a field but the payload; its own limit comes later */

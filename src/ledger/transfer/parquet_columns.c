@@ -11,7 +11,7 @@
 #include "base/core/error.h"
 #include "base/core/macros.h"
 #include "base/core/nearest.h"
-#include "base/os/display.h"
+#include "base/terminal/display.h"
 
 enum { TYPE_SIZE = 160 };
 

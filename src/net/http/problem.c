@@ -1,7 +1,7 @@
 #include "net/http/problem.h"
 
 #include "base/core/macros.h"
-#include "base/os/display.h"
+#include "base/terminal/display.h"
 
 /* BUSY has the seed's words; every other title is the text of the status. */
 #define BUSY_TITLE "server is busy"

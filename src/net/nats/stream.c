@@ -5,7 +5,7 @@
 
 #include "base/core/argument.h"
 #include "base/json/json.h"
-#include "base/os/display.h"
+#include "base/terminal/display.h"
 #include "net/nats/internal.h"
 
 enum {

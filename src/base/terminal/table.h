@@ -20,8 +20,8 @@
  *     status = pawl__table_end(&table, reterr);
  *
  * Threads: a table belongs to one thread at a time. */
-#ifndef PAWL_BASE_OS_TABLE_H
-#define PAWL_BASE_OS_TABLE_H
+#ifndef PAWL_BASE_TERMINAL_TABLE_H
+#define PAWL_BASE_TERMINAL_TABLE_H
 
 #include <pawl/pawl.h>
 

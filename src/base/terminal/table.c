@@ -1,10 +1,10 @@
-#include "base/os/table.h"
+#include "base/terminal/table.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/core/error.h"
-#include "base/os/display.h"
+#include "base/terminal/display.h"
 
 enum {
     HELD_BYTES_MAX = 1 << 20, /* with more than that, what is there decides the widths */

@@ -8,8 +8,8 @@
  *     tail    12.3 k  841/s  0:15                            (a total that nobody knows)
  *
  * Threads: a progress belongs to one thread at a time. */
-#ifndef PAWL_BASE_OS_TERM_H
-#define PAWL_BASE_OS_TERM_H
+#ifndef PAWL_BASE_TERMINAL_TERM_H
+#define PAWL_BASE_TERMINAL_TERM_H
 
 #include <pawl/pawl.h>
 

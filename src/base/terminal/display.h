@@ -2,8 +2,8 @@
  *
  * What is stored came from strangers; written raw it could move the cursor, change the title or
  * hide a line. Everything shown goes through pawl__display_add first. */
-#ifndef PAWL_BASE_OS_DISPLAY_H
-#define PAWL_BASE_OS_DISPLAY_H
+#ifndef PAWL_BASE_TERMINAL_DISPLAY_H
+#define PAWL_BASE_TERMINAL_DISPLAY_H
 
 #include <pawl/pawl.h>
 

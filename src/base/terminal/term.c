@@ -1,4 +1,4 @@
-#include "base/os/term.h"
+#include "base/terminal/term.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/core/quantity.h"
-#include "base/os/display.h"
 #include "base/os/environment.h"
+#include "base/terminal/display.h"
 
 enum {
     WIDTH_DEFAULT = 80,

@@ -1,4 +1,4 @@
-#include "base/os/display.h"
+#include "base/terminal/display.h"
 
 #include <locale.h>
 #include <pthread.h>
