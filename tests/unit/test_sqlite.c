@@ -1,4 +1,4 @@
-/* The SQLite wrapper on the real engine: opening, statements, transactions, care. */
+/* The SQLite wrapper on the real engine: opening, statements, transactions, maintenance. */
 #include "lib/check.h"
 
 #include <float.h>
@@ -720,7 +720,7 @@ static void test_another_thread_stops_a_wait(void **state)
     pawl__sqlite_close(holder);
 }
 
-/* --- care --- */
+/* --- maintenance --- */
 
 static off_t size_of(const char *path, const char *suffix)
 {

@@ -1,5 +1,5 @@
 /* Checkpoints: the contract that every backend keeps. */
-#include "lib/care_fixture.h"
+#include "lib/timed_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static pawl_checkpoint checkpoint_of(const char *task_id,
     };
 }
 
-static int64_t add(struct care_fixture *f, const pawl_checkpoint *checkpoint)
+static int64_t add(struct timed_fixture *f, const pawl_checkpoint *checkpoint)
 {
     int64_t sequence = 0;
 
@@ -24,7 +24,7 @@ static int64_t add(struct care_fixture *f, const pawl_checkpoint *checkpoint)
     return sequence;
 }
 
-static void assert_refused(struct care_fixture *f,
+static void assert_refused(struct timed_fixture *f,
                            const pawl_checkpoint *checkpoint,
                            const pawl_lease *lease,
                            pawl_status expected,
@@ -53,7 +53,7 @@ static bool note(void *context, const pawl_checkpoint *checkpoint)
     return true;
 }
 
-static void assert_list(struct care_fixture *f,
+static void assert_list(struct timed_fixture *f,
                         const char *task_id,
                         const char *item_id,
                         const pawl_checkpoint_type *type,
@@ -72,14 +72,14 @@ static void assert_list(struct care_fixture *f,
 
 static void test_checkpoints_are_listed_in_pages(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_page page = PAWL_PAGE_INIT;
     char text[100] = "";
     struct pawl__buf buf = BUF_OVER(text);
 
-    care_task(f, "t");
+    timed_task(f, "t");
     for (int i = 0; i < 3; i++) {
-        care_checkpoint(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, "0");
+        timed_checkpoint(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, "0");
     }
     page.limit = 2;
     for (int i = 0; i < 2; i++) {
@@ -94,14 +94,14 @@ static void test_checkpoints_are_listed_in_pages(void **state)
 
 static void test_numbers_count_within_a_task(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_checkpoint_type end = PAWL_CHECKPOINT_ITERATION_END;
     pawl_checkpoint a = checkpoint_of("t1", PAWL_CHECKPOINT_ITERATION_START, "1");
     pawl_checkpoint b = checkpoint_of("t1", PAWL_CHECKPOINT_ITERATION_END, "2");
     pawl_checkpoint c = checkpoint_of("t2", PAWL_CHECKPOINT_ITERATION_END, "3");
 
-    care_task(f, "t1");
-    care_task(f, "t2");
+    timed_task(f, "t1");
+    timed_task(f, "t2");
     assert_int_equal(add(f, &a), 1);
     assert_int_equal(add(f, &b), 2);
     assert_int_equal(add(f, &c), 1);
@@ -114,7 +114,7 @@ static void test_numbers_count_within_a_task(void **state)
 
 static void test_the_latest_is_found_by_type_and_number(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_checkpoint_type start = PAWL_CHECKPOINT_ITERATION_START;
     pawl_checkpoint_type other = PAWL_CHECKPOINT_APPROVAL_POINT;
     pawl_checkpoint a = checkpoint_of("t", PAWL_CHECKPOINT_ITERATION_START, "{\"step\": 1}");
@@ -123,7 +123,7 @@ static void test_the_latest_is_found_by_type_and_number(void **state)
     pawl_view none = { NULL, 0 };
     pawl_checkpoint *found = NULL;
 
-    care_task(f, "t");
+    timed_task(f, "t");
     a.metadata = pawl_view_of("{\"by\":\"me\"}");
     add(f, &a);
     add(f, &b);
@@ -160,10 +160,10 @@ static void test_the_latest_is_found_by_type_and_number(void **state)
 
 static void test_the_same_id_again_gives_its_number(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_checkpoint a = checkpoint_of("t", PAWL_CHECKPOINT_TOOL_EXECUTED, "{\"a\":1,\"b\":2}");
 
-    care_task(f, "t");
+    timed_task(f, "t");
     a.checkpoint_id = pawl_view_of("c1");
     assert_int_equal(add(f, &a), 1);
     a.snapshot_data = pawl_view_of("{ \"b\": 2, \"a\": 1.0 }");
@@ -175,14 +175,14 @@ static void test_the_same_id_again_gives_its_number(void **state)
 
 static void test_a_checkpoint_with_a_lease_is_fenced(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_checkpoint a = checkpoint_of("", PAWL_CHECKPOINT_TOOL_EXECUTED, "1");
     int64_t sequence = 0;
 
-    care_task(f, "t");
-    care_task(f, "other");
-    care_submit(f, "t", "i1");
-    pawl_lease lease = care_claim(f, "i1", 0);
+    timed_task(f, "t");
+    timed_task(f, "other");
+    timed_submit(f, "t", "i1");
+    pawl_lease lease = timed_claim(f, "i1", 0);
     assert_ok(pawl_checkpoint_add(f->work, &a, &lease, &sequence, NULL, 0, &f->err), &f->err);
     assert_int_equal(sequence, 1);
     assert_list(f, "t", "i1", NULL, "1 1 ");
@@ -204,15 +204,15 @@ static void test_a_checkpoint_with_a_lease_is_fenced(void **state)
 
 static void test_an_expired_lease_adds_nothing(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_checkpoint a = checkpoint_of("t", PAWL_CHECKPOINT_TOOL_EXECUTED, "1");
 
-    care_task(f, "t");
-    care_submit(f, "t", "i1");
-    pawl_lease lease = care_claim(f, "i1", 60000);
-    care_fixture_step_wall(f, 3600);
+    timed_task(f, "t");
+    timed_submit(f, "t", "i1");
+    pawl_lease lease = timed_claim(f, "i1", 60000);
+    timed_fixture_step_wall(f, 3600);
     assert_ok(pawl_checkpoint_add(f->work, &a, &lease, NULL, NULL, 0, &f->err), &f->err);
-    if (care_fixture_wait(f, 61)) {
+    if (timed_fixture_wait(f, 61)) {
         assert_refused(f, &a, &lease, PAWL_LEASE_LOST, "");
     }
 }
@@ -220,13 +220,13 @@ static void test_an_expired_lease_adds_nothing(void **state)
 /* An item that waits for its backoff has left work_items; its checkpoints have not left it. */
 static void test_a_checkpoint_stays_with_an_item_that_waits(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_checkpoint a = checkpoint_of("t", PAWL_CHECKPOINT_TOOL_EXECUTED, "1");
     pawl_view none = { NULL, 0 };
 
-    care_task(f, "t");
-    care_submit(f, "t", "i1");
-    pawl_lease lease = care_claim(f, "i1", 0);
+    timed_task(f, "t");
+    timed_submit(f, "t", "i1");
+    pawl_lease lease = timed_claim(f, "i1", 0);
     assert_ok(pawl_checkpoint_add(f->work, &a, &lease, NULL, NULL, 0, &f->err), &f->err);
     assert_ok(pawl_work_fail(f->work, &lease, pawl_view_of("no"), none, true, NULL, &f->err),
               &f->err);
@@ -239,12 +239,12 @@ static void test_a_checkpoint_stays_with_an_item_that_waits(void **state)
 
 static void test_bad_input_is_refused_by_name(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     char long_name[PAWL_WORK_NAME_BYTES_MAX + 2];
     pawl_checkpoint good = checkpoint_of("t", PAWL_CHECKPOINT_MANUAL_CHECKPOINT, "1");
 
-    care_task(f, "t");
-    care_submit(f, "t", "i1");
+    timed_task(f, "t");
+    timed_submit(f, "t", "i1");
     memset(long_name, 'x', sizeof(long_name) - 1);
     long_name[sizeof(long_name) - 1] = '\0';
     pawl_checkpoint bad = good;
@@ -274,7 +274,7 @@ static void test_bad_input_is_refused_by_name(void **state)
 
 static void test_what_does_not_hold_is_not_stored(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     char path[TEMPDIR_SIZE + 20];
     pawl_evidence evidence[PAWL_EVIDENCE_MAX + 1];
     pawl_checkpoint a = checkpoint_of("t", PAWL_CHECKPOINT_TOOL_EXECUTED, "1");
@@ -282,7 +282,7 @@ static void test_what_does_not_hold_is_not_stored(void **state)
     char id[PAWL_WORK_NAME_BYTES_MAX + 1];
     bool verified = false;
 
-    care_task(f, "t");
+    timed_task(f, "t");
     snprintf(path, sizeof(path), "%s/result", f->dir);
     evidence[0] = (pawl_evidence){
         sizeof(pawl_evidence), PAWL_EVIDENCE_COMMAND_EXIT, pawl_view_of("true"), pawl_view_of("0")
@@ -331,14 +331,14 @@ static void test_what_does_not_hold_is_not_stored(void **state)
 
 static void test_a_row_of_the_store_is_evidence(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_evidence evidence = { sizeof(pawl_evidence),
                                PAWL_EVIDENCE_ROW_EXISTS,
                                pawl_view_of("SELECT 1 FROM tasks WHERE task_id = 't'"),
                                { NULL, 0 } };
     pawl_checkpoint a = checkpoint_of("t", PAWL_CHECKPOINT_STATE_TRANSITION, "1");
 
-    care_task(f, "t");
+    timed_task(f, "t");
     a.evidence = &evidence;
     a.evidence_count = 1;
     if (strcmp(f->backend, "model") == 0) {
@@ -372,7 +372,7 @@ static bool note_difference(void *context, const pawl_difference *difference)
 
 static void test_two_checkpoints_are_compared(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_checkpoint a = checkpoint_of("t", PAWL_CHECKPOINT_ITERATION_END, "{\"n\":1,\"old\":0}");
     pawl_checkpoint b = checkpoint_of("t", PAWL_CHECKPOINT_ITERATION_END, "{\"n\":2,\"new\":[]}");
     char text[200] = "";
@@ -385,18 +385,18 @@ static void test_two_checkpoints_are_compared(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        CARE_TEST(test_checkpoints_are_listed_in_pages),
-        CARE_TEST(test_numbers_count_within_a_task),
-        CARE_TEST(test_the_latest_is_found_by_type_and_number),
-        CARE_TEST(test_the_same_id_again_gives_its_number),
-        CARE_TEST(test_a_checkpoint_with_a_lease_is_fenced),
-        CARE_TEST(test_an_expired_lease_adds_nothing),
-        CARE_TEST(test_a_checkpoint_stays_with_an_item_that_waits),
-        CARE_TEST(test_bad_input_is_refused_by_name),
-        CARE_TEST(test_what_does_not_hold_is_not_stored),
-        CARE_TEST(test_a_row_of_the_store_is_evidence),
-        CARE_TEST(test_two_checkpoints_are_compared),
+        TIMED_TEST(test_checkpoints_are_listed_in_pages),
+        TIMED_TEST(test_numbers_count_within_a_task),
+        TIMED_TEST(test_the_latest_is_found_by_type_and_number),
+        TIMED_TEST(test_the_same_id_again_gives_its_number),
+        TIMED_TEST(test_a_checkpoint_with_a_lease_is_fenced),
+        TIMED_TEST(test_an_expired_lease_adds_nothing),
+        TIMED_TEST(test_a_checkpoint_stays_with_an_item_that_waits),
+        TIMED_TEST(test_bad_input_is_refused_by_name),
+        TIMED_TEST(test_what_does_not_hold_is_not_stored),
+        TIMED_TEST(test_a_row_of_the_store_is_evidence),
+        TIMED_TEST(test_two_checkpoints_are_compared),
     };
 
-    return care_suite(argc, argv, tests, COUNT_OF(tests));
+    return timed_suite(argc, argv, tests, COUNT_OF(tests));
 }

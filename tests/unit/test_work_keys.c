@@ -1,5 +1,5 @@
 /* Idempotency keys: the contract that every backend keeps. */
-#include "lib/care_fixture.h"
+#include "lib/timed_fixture.h"
 
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ static pawl_idem_request request_of(const char *key, const char *hash)
 }
 
 /* The answer; with NEW its token in *ret_token, which may be NULL. */
-static pawl_idem_answer begin(struct care_fixture *f,
+static pawl_idem_answer begin(struct timed_fixture *f,
                               const pawl_idem_request *request,
                               uint64_t *ret_token)
 {
@@ -34,14 +34,14 @@ static pawl_idem_answer begin(struct care_fixture *f,
     return answer;
 }
 
-static void complete(struct care_fixture *f, const char *key, uint64_t token, const char *response)
+static void complete(struct timed_fixture *f, const char *key, uint64_t token, const char *response)
 {
     assert_ok(
         pawl_idem_complete(f->work, pawl_view_of(key), token, pawl_view_of(response), &f->err),
         &f->err);
 }
 
-static void assert_stored(struct care_fixture *f,
+static void assert_stored(struct timed_fixture *f,
                           const char *key,
                           pawl_idem_answer answer,
                           const char *response)
@@ -59,7 +59,7 @@ static void assert_stored(struct care_fixture *f,
 
 static void test_new_in_flight_done(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_idem_request request = request_of("k", HASH_A);
     pawl_idem *idem = NULL;
     uint64_t token = 0;
@@ -87,7 +87,7 @@ static void test_new_in_flight_done(void **state)
 
 static void test_another_request_is_a_conflict(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_idem_request a = request_of("k", HASH_A);
     pawl_idem_request b = request_of("k", HASH_B);
     pawl_idem *idem = NULL;
@@ -102,7 +102,7 @@ static void test_another_request_is_a_conflict(void **state)
 
 static void test_null_is_a_response(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_idem_request request = request_of("k", HASH_A);
     uint64_t token = 0;
 
@@ -114,7 +114,7 @@ static void test_null_is_a_response(void **state)
 
 static void test_a_failure_is_kept_until_somebody_decides(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_idem_request request = request_of("k", HASH_A);
     pawl_view key = pawl_view_of("k");
     uint64_t first = 0;
@@ -136,16 +136,16 @@ static void test_a_failure_is_kept_until_somebody_decides(void **state)
 
 static void test_a_lease_that_ran_out_is_in_doubt(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_idem_request request = request_of("k", HASH_A);
     uint64_t first = 0;
     uint64_t second = 0;
 
     request.lease_ms = 60000;
     assert_int_equal(begin(f, &request, &first), PAWL_IDEM_NEW);
-    care_fixture_step_wall(f, 3600);
+    timed_fixture_step_wall(f, 3600);
     assert_int_equal(begin(f, &request, NULL), PAWL_IDEM_IN_FLIGHT);
-    if (!care_fixture_wait(f, 61)) {
+    if (!timed_fixture_wait(f, 61)) {
         return;
     }
     assert_int_equal(begin(f, &request, NULL), PAWL_IDEM_IN_DOUBT);
@@ -160,12 +160,12 @@ static void test_a_lease_that_ran_out_is_in_doubt(void **state)
 
 static void test_a_lease_does_not_survive_the_machine(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_idem_request request = request_of("k", HASH_A);
     bool servers_clock = strcmp(f->backend, "postgres") == 0;
 
     assert_int_equal(begin(f, &request, NULL), PAWL_IDEM_NEW);
-    if (care_fixture_reboot(f)) {
+    if (timed_fixture_reboot(f)) {
         assert_int_equal(begin(f, &request, NULL),
                          servers_clock ? PAWL_IDEM_IN_FLIGHT : PAWL_IDEM_IN_DOUBT);
     }
@@ -173,7 +173,7 @@ static void test_a_lease_does_not_survive_the_machine(void **state)
 
 static void test_an_expired_key_is_new(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_idem_request a = request_of("k", HASH_A);
     pawl_idem_request b = request_of("k", HASH_B);
     uint64_t first = 0;
@@ -181,11 +181,11 @@ static void test_an_expired_key_is_new(void **state)
 
     assert_int_equal(begin(f, &a, &first), PAWL_IDEM_NEW);
     complete(f, "k", first, "1");
-    if (!care_fixture_wait(f, 24 * 3600 - 10)) {
+    if (!timed_fixture_wait(f, 24 * 3600 - 10)) {
         return;
     }
     assert_int_equal(begin(f, &a, NULL), PAWL_IDEM_DONE);
-    assert_true(care_fixture_wait(f, 11));
+    assert_true(timed_fixture_wait(f, 11));
     assert_int_equal(begin(f, &b, &second), PAWL_IDEM_NEW);
     assert_true(second > first);
     assert_stored(f, "k", PAWL_IDEM_IN_FLIGHT, "");
@@ -196,7 +196,7 @@ static void test_an_expired_key_is_new(void **state)
 
 static void test_what_was_given_up_is_new(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_idem_request request = request_of("k", HASH_A);
     pawl_view key = pawl_view_of("k");
     uint64_t first = 0;
@@ -213,7 +213,7 @@ static void test_what_was_given_up_is_new(void **state)
 /* Nothing happened under it, so it stands for no request any more. */
 static void test_what_was_given_up_is_new_for_another_request(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_idem_request a = request_of("k", HASH_A);
     pawl_idem_request b = request_of("k", HASH_B);
     uint64_t first = 0;
@@ -231,7 +231,7 @@ static void test_what_was_given_up_is_new_for_another_request(void **state)
 
 static void test_the_same_response_in_another_spelling_is_the_same(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_idem_request request = request_of("k", HASH_A);
     pawl_view key = pawl_view_of("k");
     uint64_t token = 0;
@@ -247,7 +247,7 @@ static void test_the_same_response_in_another_spelling_is_the_same(void **state)
 
 static void test_a_ttl_does_not_follow_the_wall_clock(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_idem_request request = request_of("k", HASH_A);
     pawl_retention retention = PAWL_RETENTION_INIT;
     pawl_retention_report report = PAWL_RETENTION_REPORT_INIT;
@@ -255,21 +255,21 @@ static void test_a_ttl_does_not_follow_the_wall_clock(void **state)
 
     assert_int_equal(begin(f, &request, &token), PAWL_IDEM_NEW);
     complete(f, "k", token, "1");
-    care_fixture_step_wall(f, INT64_C(48) * 3600);
+    timed_fixture_step_wall(f, INT64_C(48) * 3600);
     assert_int_equal(begin(f, &request, NULL), PAWL_IDEM_DONE);
     assert_ok(pawl_work_retention(f->work, &retention, &report, &f->err), &f->err);
     assert_int_equal(report.keys, 0);
-    care_fixture_step_wall(f, INT64_C(-96) * 3600);
-    assert_true(care_fixture_wait(f, 24 * 3600 - 10));
+    timed_fixture_step_wall(f, INT64_C(-96) * 3600);
+    assert_true(timed_fixture_wait(f, 24 * 3600 - 10));
     assert_int_equal(begin(f, &request, NULL), PAWL_IDEM_DONE);
-    assert_true(care_fixture_wait(f, 11));
+    assert_true(timed_fixture_wait(f, 11));
     assert_int_equal(begin(f, &request, NULL), PAWL_IDEM_NEW);
 }
 
 /* Another boot has another boot clock: the date decides, and nothing is over because of the boot. */
 static void test_a_key_outlives_a_reboot_by_its_date(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_idem_request request = request_of("k", HASH_A);
     pawl_retention retention = PAWL_RETENTION_INIT;
     pawl_retention_report report = PAWL_RETENTION_REPORT_INIT;
@@ -277,22 +277,22 @@ static void test_a_key_outlives_a_reboot_by_its_date(void **state)
 
     assert_int_equal(begin(f, &request, &token), PAWL_IDEM_NEW);
     complete(f, "k", token, "1");
-    if (!care_fixture_reboot(f)) {
+    if (!timed_fixture_reboot(f)) {
         return;
     }
     assert_ok(pawl_work_retention(f->work, &retention, &report, &f->err), &f->err);
     assert_int_equal(report.keys, 0);
     assert_int_equal(begin(f, &request, NULL), PAWL_IDEM_DONE);
-    assert_true(care_fixture_wait(f, 24 * 3600 - 10));
+    assert_true(timed_fixture_wait(f, 24 * 3600 - 10));
     assert_int_equal(begin(f, &request, NULL), PAWL_IDEM_DONE);
-    assert_true(care_fixture_wait(f, 11));
+    assert_true(timed_fixture_wait(f, 11));
     assert_ok(pawl_work_retention(f->work, &retention, &report, &f->err), &f->err);
     assert_int_equal(report.keys, 1);
 }
 
 static void test_the_token_of_a_removed_key_does_not_repeat(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_idem_request request = request_of("k", HASH_A);
     pawl_retention retention = PAWL_RETENTION_INIT;
     pawl_retention_report report = PAWL_RETENTION_REPORT_INIT;
@@ -300,7 +300,7 @@ static void test_the_token_of_a_removed_key_does_not_repeat(void **state)
     uint64_t token = 0;
 
     assert_int_equal(begin(f, &request, &zombie), PAWL_IDEM_NEW);
-    assert_true(care_fixture_wait(f, INT64_C(25) * 3600));
+    assert_true(timed_fixture_wait(f, INT64_C(25) * 3600));
     assert_ok(pawl_work_retention(f->work, &retention, &report, &f->err), &f->err);
     assert_int_equal(report.keys, 1);
     assert_int_equal(begin(f, &request, &token), PAWL_IDEM_NEW);
@@ -309,9 +309,9 @@ static void test_the_token_of_a_removed_key_does_not_repeat(void **state)
         pawl_idem_complete(f->work, pawl_view_of("k"), zombie, pawl_view_of("1"), &f->err),
         PAWL_LEASE_LOST,
         &f->err);
-    if (care_fixture_sql(f,
-                         strcmp(f->backend, "postgres") == 0 ? "DELETE FROM pawl.idempotency_keys"
-                                                             : "DELETE FROM idempotency_keys")) {
+    if (timed_fixture_sql(f,
+                          strcmp(f->backend, "postgres") == 0 ? "DELETE FROM pawl.idempotency_keys"
+                                                              : "DELETE FROM idempotency_keys")) {
         zombie = token;
         assert_int_equal(begin(f, &request, &token), PAWL_IDEM_NEW);
         assert_true(token > zombie);
@@ -320,15 +320,15 @@ static void test_the_token_of_a_removed_key_does_not_repeat(void **state)
 
 static void test_a_key_of_foreign_sql_is_in_doubt(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_idem_request request = request_of("k", HASH_A);
 
-    if (care_fixture_sql(f,
-                         strcmp(f->backend, "postgres") == 0
-                             ? "INSERT INTO pawl.idempotency_keys (idempotency_key, request_hash) "
-                               "VALUES ('k', '" HASH_A "')"
-                             : "INSERT INTO idempotency_keys (idempotency_key, request_hash) "
-                               "VALUES ('k', '" HASH_A "')")) {
+    if (timed_fixture_sql(f,
+                          strcmp(f->backend, "postgres") == 0
+                              ? "INSERT INTO pawl.idempotency_keys (idempotency_key, request_hash) "
+                                "VALUES ('k', '" HASH_A "')"
+                              : "INSERT INTO idempotency_keys (idempotency_key, request_hash) "
+                                "VALUES ('k', '" HASH_A "')")) {
         assert_int_equal(begin(f, &request, NULL), PAWL_IDEM_IN_DOUBT);
         request.take_over = true;
         assert_int_equal(begin(f, &request, NULL), PAWL_IDEM_NEW);
@@ -337,12 +337,12 @@ static void test_a_key_of_foreign_sql_is_in_doubt(void **state)
 
 static void test_keys_point_to_what_is_there(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_idem_request request = request_of("k", HASH_A);
     pawl_idem *idem = NULL;
 
-    care_task(f, "t");
-    care_submit(f, "t", "i");
+    timed_task(f, "t");
+    timed_submit(f, "t", "i");
     request.task_id = pawl_view_of("none");
     assert_status(pawl_idem_begin(f->work, &request, &idem, &f->err), PAWL_NOT_FOUND, &f->err);
     assert_message(&f->err, "no task 'none'");
@@ -354,7 +354,7 @@ static void test_keys_point_to_what_is_there(void **state)
     assert_int_equal(begin(f, &request, NULL), PAWL_IDEM_NEW);
 }
 
-static void assert_refused(struct care_fixture *f,
+static void assert_refused(struct timed_fixture *f,
                            const pawl_idem_request *request,
                            const char *message)
 {
@@ -367,7 +367,7 @@ static void assert_refused(struct care_fixture *f,
 
 static void test_bad_input_is_refused_by_name(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_idem_request request = request_of("", HASH_A);
     pawl_view key = pawl_view_of("k");
     pawl_idem *idem = NULL;
@@ -436,7 +436,7 @@ static pawl_status run_errand(void *context, char **ret_response, pawl_error *re
     return PAWL_OK;
 }
 
-static pawl_status execute(struct care_fixture *f,
+static pawl_status execute(struct timed_fixture *f,
                            const pawl_idem_request *request,
                            struct errand *errand,
                            const char *expected,
@@ -459,7 +459,7 @@ static pawl_status execute(struct care_fixture *f,
 
 static void test_work_is_done_once(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_idem_request request = request_of("k", HASH_A);
     pawl_idem_request other = request_of("k", HASH_B);
     pawl_idem_request empty = request_of("k2", HASH_A);
@@ -478,7 +478,7 @@ static void test_work_is_done_once(void **state)
 
 static void test_work_that_fails_for_good_is_not_repeated(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_idem_request request = request_of("k", HASH_A);
     struct errand errand = { .status = PAWL_INVALID, .response = "1" };
 
@@ -494,7 +494,7 @@ static void test_work_that_fails_for_good_is_not_repeated(void **state)
 
 static void test_work_that_returns_no_status_has_failed_for_good(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_idem_request request = request_of("k", HASH_A);
     struct errand errand = { .status = (pawl_status)9999, .response = "1" };
 
@@ -507,7 +507,7 @@ static void test_work_that_returns_no_status_has_failed_for_good(void **state)
 
 static void test_work_that_did_not_happen_is_done_again(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_idem_request request = request_of("k", HASH_A);
     struct errand errand = { .status = PAWL_BUSY, .response = "1" };
 
@@ -521,7 +521,7 @@ static void test_work_that_may_have_happened_is_in_doubt(void **state)
 {
     static const pawl_status unknown[] = { PAWL_TIMEOUT, PAWL_UNAVAILABLE, PAWL_IO };
     static const char *const keys[] = { "k1", "k2", "k3" };
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     struct errand errand = { .response = "1" };
 
     for (size_t i = 0; i < COUNT_OF(unknown); i++) {
@@ -532,7 +532,7 @@ static void test_work_that_may_have_happened_is_in_doubt(void **state)
         assert_message(&f->err, "the shop is closed");
         assert_stored(f, keys[i], PAWL_IDEM_IN_FLIGHT, "");
     }
-    if (care_fixture_wait(f, 61)) {
+    if (timed_fixture_wait(f, 61)) {
         pawl_idem_request request = request_of(keys[0], HASH_A);
         assert_status(execute(f, &request, &errand, "", false), PAWL_CONFLICT, &f->err);
         assert_message(&f->err, "in doubt");
@@ -543,14 +543,14 @@ static void test_work_that_may_have_happened_is_in_doubt(void **state)
 
 static void test_work_in_flight_or_in_doubt_is_not_done(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_idem_request request = request_of("k", HASH_A);
     struct errand errand = { .response = "1" };
 
     request.lease_ms = 60000;
     assert_int_equal(begin(f, &request, NULL), PAWL_IDEM_NEW);
     assert_status(execute(f, &request, &errand, "", false), PAWL_BUSY, &f->err);
-    if (care_fixture_wait(f, 61)) {
+    if (timed_fixture_wait(f, 61)) {
         assert_status(execute(f, &request, &errand, "", false), PAWL_CONFLICT, &f->err);
         assert_message(&f->err, "in doubt");
     }
@@ -559,7 +559,7 @@ static void test_work_in_flight_or_in_doubt_is_not_done(void **state)
 
 static void test_a_response_that_is_no_json_leaves_the_key_to_its_owner(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_idem_request request = request_of("k", HASH_A);
     struct errand errand = { .response = "{" };
 
@@ -571,31 +571,31 @@ static void test_a_response_that_is_no_json_leaves_the_key_to_its_owner(void **s
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        CARE_TEST(test_new_in_flight_done),
-        CARE_TEST(test_another_request_is_a_conflict),
-        CARE_TEST(test_null_is_a_response),
-        CARE_TEST(test_a_failure_is_kept_until_somebody_decides),
-        CARE_TEST(test_a_lease_that_ran_out_is_in_doubt),
-        CARE_TEST(test_a_lease_does_not_survive_the_machine),
-        CARE_TEST(test_an_expired_key_is_new),
-        CARE_TEST(test_what_was_given_up_is_new),
-        CARE_TEST(test_what_was_given_up_is_new_for_another_request),
-        CARE_TEST(test_the_same_response_in_another_spelling_is_the_same),
-        CARE_TEST(test_a_ttl_does_not_follow_the_wall_clock),
-        CARE_TEST(test_a_key_outlives_a_reboot_by_its_date),
-        CARE_TEST(test_the_token_of_a_removed_key_does_not_repeat),
-        CARE_TEST(test_a_key_of_foreign_sql_is_in_doubt),
-        CARE_TEST(test_keys_point_to_what_is_there),
-        CARE_TEST(test_bad_input_is_refused_by_name),
-        CARE_TEST(test_a_hash_is_that_of_the_value),
-        CARE_TEST(test_work_is_done_once),
-        CARE_TEST(test_work_that_fails_for_good_is_not_repeated),
-        CARE_TEST(test_work_that_returns_no_status_has_failed_for_good),
-        CARE_TEST(test_work_that_did_not_happen_is_done_again),
-        CARE_TEST(test_work_that_may_have_happened_is_in_doubt),
-        CARE_TEST(test_work_in_flight_or_in_doubt_is_not_done),
-        CARE_TEST(test_a_response_that_is_no_json_leaves_the_key_to_its_owner),
+        TIMED_TEST(test_new_in_flight_done),
+        TIMED_TEST(test_another_request_is_a_conflict),
+        TIMED_TEST(test_null_is_a_response),
+        TIMED_TEST(test_a_failure_is_kept_until_somebody_decides),
+        TIMED_TEST(test_a_lease_that_ran_out_is_in_doubt),
+        TIMED_TEST(test_a_lease_does_not_survive_the_machine),
+        TIMED_TEST(test_an_expired_key_is_new),
+        TIMED_TEST(test_what_was_given_up_is_new),
+        TIMED_TEST(test_what_was_given_up_is_new_for_another_request),
+        TIMED_TEST(test_the_same_response_in_another_spelling_is_the_same),
+        TIMED_TEST(test_a_ttl_does_not_follow_the_wall_clock),
+        TIMED_TEST(test_a_key_outlives_a_reboot_by_its_date),
+        TIMED_TEST(test_the_token_of_a_removed_key_does_not_repeat),
+        TIMED_TEST(test_a_key_of_foreign_sql_is_in_doubt),
+        TIMED_TEST(test_keys_point_to_what_is_there),
+        TIMED_TEST(test_bad_input_is_refused_by_name),
+        TIMED_TEST(test_a_hash_is_that_of_the_value),
+        TIMED_TEST(test_work_is_done_once),
+        TIMED_TEST(test_work_that_fails_for_good_is_not_repeated),
+        TIMED_TEST(test_work_that_returns_no_status_has_failed_for_good),
+        TIMED_TEST(test_work_that_did_not_happen_is_done_again),
+        TIMED_TEST(test_work_that_may_have_happened_is_in_doubt),
+        TIMED_TEST(test_work_in_flight_or_in_doubt_is_not_done),
+        TIMED_TEST(test_a_response_that_is_no_json_leaves_the_key_to_its_owner),
     };
 
-    return care_suite(argc, argv, tests, COUNT_OF(tests));
+    return timed_suite(argc, argv, tests, COUNT_OF(tests));
 }

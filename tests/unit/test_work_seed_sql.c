@@ -308,7 +308,7 @@ static const struct step key_steps[] = {
     { "keys.verify", NULL, NULL, "MATCH", 0, NULL, NULL },
 };
 
-static const struct step care_steps[] = {
+static const struct step timed_steps[] = {
     { "retention.checkpoints",
       NULL,
       "near \"OFFSET\": syntax error",
@@ -431,7 +431,7 @@ static const struct {
     size_t count;
 } document[] = {
     { item_steps, COUNT_OF(item_steps) },         { checkpoint_steps, COUNT_OF(checkpoint_steps) },
-    { key_steps, COUNT_OF(key_steps) },           { care_steps, COUNT_OF(care_steps) },
+    { key_steps, COUNT_OF(key_steps) },           { timed_steps, COUNT_OF(timed_steps) },
     { workflow_steps, COUNT_OF(workflow_steps) }, { recovery_steps, COUNT_OF(recovery_steps) },
 };
 

@@ -1,5 +1,5 @@
 /* Many at once: threads of one handle, handles of one store, processes of one machine. */
-#include "lib/care_fixture.h"
+#include "lib/timed_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,13 +50,13 @@ static void note_numbers(const struct writer *writer, char *seen, int64_t max)
 
 static void test_twenty_writers_get_every_number_once(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     struct writer *writers = calloc(WRITERS, sizeof(*writers));
     char seen[WRITERS * EACH + 1] = { 0 };
-    pawl_work *second = care_fixture_second(f);
+    pawl_work *second = timed_fixture_second(f);
 
     assert_non_null(writers);
-    care_task(f, "t");
+    timed_task(f, "t");
     for (int i = 0; i < WRITERS; i++) {
         writers[i].work = i % 2 == 1 && second != NULL ? second : f->work;
         assert_ok(pawl__thread_start(&writers[i].thread, "writer", write_all, &writers[i], &f->err),
@@ -95,15 +95,15 @@ static int run_child(char **argv)
 
 static void test_processes_get_every_number_once(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     struct child children[PROCESSES];
     char seen[PROCESSES * EACH + 1] = { 0 };
     char line[600];
 
-    if (care_forgets(f)) {
+    if (timed_forgets(f)) {
         return;
     }
-    care_task(f, "t");
+    timed_task(f, "t");
     for (int i = 0; i < PROCESSES; i++) {
         child_start(&children[i], (const char *const[]){ f->location, NULL });
     }
@@ -158,9 +158,9 @@ static void race(void *context)
 
 static void test_of_many_callers_one_gets_new(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     struct racer *racers = calloc(RACERS, sizeof(*racers));
-    pawl_work *second = care_fixture_second(f);
+    pawl_work *second = timed_fixture_second(f);
     int answers[6] = { 0 };
 
     assert_non_null(racers);
@@ -203,9 +203,9 @@ static void fire(void *context)
 
 static void test_a_slot_fires_once_however_many_fire(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     struct firer firers[8] = { { .work = NULL } };
-    pawl_work *second = care_fixture_second(f);
+    pawl_work *second = timed_fixture_second(f);
     pawl_schedule schedule = {
         .size = sizeof(pawl_schedule),
         .schedule_id = pawl_view_of("s"),
@@ -216,7 +216,7 @@ static void test_a_slot_fires_once_however_many_fire(void **state)
     uint64_t fired = 0;
 
     assert_ok(pawl_schedule_put(f->work, &schedule, &f->err), &f->err);
-    bool travelled = care_fixture_wait(f, 3600);
+    bool travelled = timed_fixture_wait(f, 3600);
     for (size_t i = 0; i < COUNT_OF(firers); i++) {
         firers[i].work = i % 2 == 1 && second != NULL ? second : f->work;
         assert_ok(pawl__thread_start(&firers[i].thread, "firer", fire, &firers[i], &f->err),
@@ -236,14 +236,14 @@ static void test_a_slot_fires_once_however_many_fire(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        CARE_TEST(test_twenty_writers_get_every_number_once),
-        CARE_TEST(test_processes_get_every_number_once),
-        CARE_TEST(test_of_many_callers_one_gets_new),
-        CARE_TEST(test_a_slot_fires_once_however_many_fire),
+        TIMED_TEST(test_twenty_writers_get_every_number_once),
+        TIMED_TEST(test_processes_get_every_number_once),
+        TIMED_TEST(test_of_many_callers_one_gets_new),
+        TIMED_TEST(test_a_slot_fires_once_however_many_fire),
     };
 
     if (child_is_one(argc, argv)) {
         return run_child(argv);
     }
-    return care_suite(argc, argv, tests, COUNT_OF(tests));
+    return timed_suite(argc, argv, tests, COUNT_OF(tests));
 }

@@ -1,4 +1,4 @@
-#include "lib/care_fixture.h"
+#include "lib/timed_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static struct pg_fixture postgres;
 #define FIRST_BOOT "00000000-0000-4000-8000-000000000001"
 #define SECOND_BOOT "00000000-0000-4000-8000-000000000002"
 
-int care_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t count)
+int timed_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t count)
 {
     pawl_error error = PAWL_ERROR_INIT;
 
@@ -80,17 +80,17 @@ static const struct pawl__clock_ops moved_ops = {
 
 /* --- The store --- */
 
-static bool is(const struct care_fixture *f, const char *backend)
+static bool is(const struct timed_fixture *f, const char *backend)
 {
     return strcmp(f->backend, backend) == 0;
 }
 
-bool care_forgets(const struct care_fixture *f)
+bool timed_forgets(const struct timed_fixture *f)
 {
     return is(f, "model") || is(f, "memory");
 }
 
-static pawl_work *open_one(struct care_fixture *f, const char *boot_id)
+static pawl_work *open_one(struct timed_fixture *f, const char *boot_id)
 {
     pawl_work *work = NULL;
 
@@ -100,16 +100,16 @@ static pawl_work *open_one(struct care_fixture *f, const char *boot_id)
     return work;
 }
 
-int care_fixture_setup(void **state)
+int timed_fixture_setup(void **state)
 {
-    struct care_fixture *f = calloc(1, sizeof(*f));
+    struct timed_fixture *f = calloc(1, sizeof(*f));
 
     assert_non_null(f);
     *state = f;
     f->backend = suite_backend;
     f->clock.base.ops = &moved_ops;
     assert_ok(tempdir_make(f->dir, "work", &f->err), &f->err);
-    if (care_forgets(f)) {
+    if (timed_forgets(f)) {
         snprintf(f->location, sizeof(f->location), "%s:", f->backend);
     } else if (is(f, "sqlite")) {
         snprintf(f->location, sizeof(f->location), "%s/work.sqlite", f->dir);
@@ -123,9 +123,9 @@ int care_fixture_setup(void **state)
     return 0;
 }
 
-int care_fixture_teardown(void **state)
+int timed_fixture_teardown(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
 
     if (is(f, "postgres")) {
         work_path_count(&postgres);
@@ -136,14 +136,14 @@ int care_fixture_teardown(void **state)
     return 0;
 }
 
-pawl_work *care_fixture_second(struct care_fixture *f)
+pawl_work *timed_fixture_second(struct timed_fixture *f)
 {
-    return care_forgets(f) ? NULL : open_one(f, FIRST_BOOT);
+    return timed_forgets(f) ? NULL : open_one(f, FIRST_BOOT);
 }
 
-bool care_fixture_reboot(struct care_fixture *f)
+bool timed_fixture_reboot(struct timed_fixture *f)
 {
-    if (care_forgets(f)) {
+    if (timed_forgets(f)) {
         return false;
     }
     pawl_work_close(f->work, 0, NULL);
@@ -151,18 +151,18 @@ bool care_fixture_reboot(struct care_fixture *f)
     return true;
 }
 
-bool care_fixture_wait(struct care_fixture *f, int64_t seconds)
+bool timed_fixture_wait(struct timed_fixture *f, int64_t seconds)
 {
     f->clock.ahead_ns += seconds * NS_PER_S;
     return true;
 }
 
-void care_fixture_step_wall(struct care_fixture *f, int64_t seconds)
+void timed_fixture_step_wall(struct timed_fixture *f, int64_t seconds)
 {
     f->clock.wall_step_us += seconds * US_PER_S;
 }
 
-bool care_fixture_sql(struct care_fixture *f, const char *sql)
+bool timed_fixture_sql(struct timed_fixture *f, const char *sql)
 {
     char *message = NULL;
     sqlite3 *db = NULL;
@@ -184,7 +184,7 @@ bool care_fixture_sql(struct care_fixture *f, const char *sql)
     return true;
 }
 
-void care_task(struct care_fixture *f, const char *id)
+void timed_task(struct timed_fixture *f, const char *id)
 {
     pawl_task task = { .size = sizeof(pawl_task),
                        .task_id = pawl_view_of(id),
@@ -193,7 +193,7 @@ void care_task(struct care_fixture *f, const char *id)
     assert_ok(pawl_task_create(f->work, &task, NULL, 0, &f->err), &f->err);
 }
 
-void care_submit(struct care_fixture *f, const char *task_id, const char *id)
+void timed_submit(struct timed_fixture *f, const char *task_id, const char *id)
 {
     pawl_submission submission = PAWL_SUBMISSION_INIT;
 
@@ -203,7 +203,7 @@ void care_submit(struct care_fixture *f, const char *task_id, const char *id)
     assert_ok(pawl_work_submit(f->work, &submission, 1, NULL, &f->err), &f->err);
 }
 
-pawl_lease care_claim(struct care_fixture *f, const char *id, uint32_t lease_ms)
+pawl_lease timed_claim(struct timed_fixture *f, const char *id, uint32_t lease_ms)
 {
     pawl_claim claim = PAWL_CLAIM_INIT;
     pawl_claimed *claimed = NULL;
@@ -217,10 +217,10 @@ pawl_lease care_claim(struct care_fixture *f, const char *id, uint32_t lease_ms)
     return lease;
 }
 
-int64_t care_checkpoint(struct care_fixture *f,
-                        const char *task_id,
-                        pawl_checkpoint_type type,
-                        const char *snapshot)
+int64_t timed_checkpoint(struct timed_fixture *f,
+                         const char *task_id,
+                         pawl_checkpoint_type type,
+                         const char *snapshot)
 {
     pawl_checkpoint checkpoint = {
         .size = sizeof(pawl_checkpoint),
@@ -235,14 +235,17 @@ int64_t care_checkpoint(struct care_fixture *f,
     return sequence;
 }
 
-void care_finish(struct care_fixture *f, const char *task_id, const char *id)
+void timed_finish(struct timed_fixture *f, const char *task_id, const char *id)
 {
-    care_submit(f, task_id, id);
-    pawl_lease lease = care_claim(f, id, 0);
+    timed_submit(f, task_id, id);
+    pawl_lease lease = timed_claim(f, id, 0);
     assert_ok(pawl_work_complete(f->work, &lease, pawl_view_of(NULL), &f->err), &f->err);
 }
 
-void care_answer(struct care_fixture *f, const char *key, const char *task_id, const char *response)
+void timed_answer(struct timed_fixture *f,
+                  const char *key,
+                  const char *task_id,
+                  const char *response)
 {
     pawl_idem_request request = PAWL_IDEM_REQUEST_INIT;
     char hash[PAWL_REQUEST_HASH_SIZE];

@@ -1,5 +1,5 @@
 /* Recovery, schedules, statistics and retention: the contract that every backend keeps. */
-#include "lib/care_fixture.h"
+#include "lib/timed_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +11,13 @@ static const pawl_view none;
 
 static void test_recovery_names_where_a_task_goes_on(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_recovery *recovery = NULL;
 
     assert_status(
         pawl_work_recover(f->work, pawl_view_of("t"), &recovery, &f->err), PAWL_NOT_FOUND, &f->err);
-    care_task(f, "t");
-    care_task(f, "other");
+    timed_task(f, "t");
+    timed_task(f, "other");
     assert_ok(pawl_work_recover(f->work, pawl_view_of("t"), &recovery, &f->err), &f->err);
     assert_null(recovery->resume);
     assert_null(recovery->iteration_end);
@@ -30,17 +30,17 @@ static void test_recovery_names_where_a_task_goes_on(void **state)
     pawl_free(json);
     pawl_recovery_free(recovery);
 
-    care_finish(f, "t", "i1");
-    care_submit(f, "t", "i2");
-    care_submit(f, "t", "i3");
-    (void)care_claim(f, "i2", 0);
-    care_submit(f, "other", "i4");
-    care_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_END, "{\"iteration\":1}");
-    care_checkpoint(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, "{\"tool\":1}");
-    care_checkpoint(f, "t", PAWL_CHECKPOINT_ERROR_BOUNDARY, "{\"error\":1}");
-    care_answer(f, "k2", "t", "[2]");
-    care_answer(f, "k1", "t", "null");
-    care_answer(f, "k3", "other", "3");
+    timed_finish(f, "t", "i1");
+    timed_submit(f, "t", "i2");
+    timed_submit(f, "t", "i3");
+    (void)timed_claim(f, "i2", 0);
+    timed_submit(f, "other", "i4");
+    timed_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_END, "{\"iteration\":1}");
+    timed_checkpoint(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, "{\"tool\":1}");
+    timed_checkpoint(f, "t", PAWL_CHECKPOINT_ERROR_BOUNDARY, "{\"error\":1}");
+    timed_answer(f, "k2", "t", "[2]");
+    timed_answer(f, "k1", "t", "null");
+    timed_answer(f, "k3", "other", "3");
     assert_ok(pawl_work_recover(f->work, pawl_view_of("t"), &recovery, &f->err), &f->err);
     assert_true(pawl__view_is(recovery->task->task_id, "t"));
     assert_int_equal(recovery->resume->sequence_number, 2);
@@ -58,7 +58,7 @@ static void test_recovery_names_where_a_task_goes_on(void **state)
     pawl_recovery_free(recovery);
 }
 
-static pawl_recovery *recover_with(struct care_fixture *f, pawl_recover_options options)
+static pawl_recovery *recover_with(struct timed_fixture *f, pawl_recover_options options)
 {
     pawl_recovery *recovery = NULL;
 
@@ -68,12 +68,12 @@ static pawl_recovery *recover_with(struct care_fixture *f, pawl_recover_options 
     return recovery;
 }
 
-static pawl_recovery *recover_as_recorded(struct care_fixture *f)
+static pawl_recovery *recover_as_recorded(struct timed_fixture *f)
 {
     return recover_with(f, (pawl_recover_options){ .as_recorded = true });
 }
 
-static void submit_long(struct care_fixture *f, const char *id)
+static void submit_long(struct timed_fixture *f, const char *id)
 {
     pawl_submission submission = PAWL_SUBMISSION_INIT;
 
@@ -86,7 +86,7 @@ static void submit_long(struct care_fixture *f, const char *id)
 
 static void test_recovery_lists_as_much_as_is_wanted(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     static const struct {
         pawl_recover_options options;
         size_t items;
@@ -99,12 +99,12 @@ static void test_recovery_lists_as_much_as_is_wanted(void **state)
         { { .bytes_max = 35 }, 2, 2, true }, { { .bytes_max = 36 }, 3, 2, false },
     };
 
-    care_task(f, "t");
+    timed_task(f, "t");
     submit_long(f, "i1");
     submit_long(f, "i2");
     submit_long(f, "i3");
-    care_answer(f, "k1", "t", "1");
-    care_answer(f, "k2", "t", "2");
+    timed_answer(f, "k1", "t", "1");
+    timed_answer(f, "k2", "t", "2");
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         pawl_recovery *recovery = recover_with(f, cases[i].options);
         assert_int_equal(recovery->item_count, cases[i].items);
@@ -117,7 +117,7 @@ static void test_recovery_lists_as_much_as_is_wanted(void **state)
 
 static void test_what_is_no_object_is_refused_not_shown(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_item item = { .size = sizeof(pawl_item), .status = (pawl_item_status)77 };
     char *json = NULL;
 
@@ -139,7 +139,7 @@ static void test_what_is_no_object_is_refused_not_shown(void **state)
 
 static void test_recovery_passes_over_what_does_not_hold(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     char path[TEMPDIR_SIZE + 20];
     pawl_evidence evidence = {
         sizeof(pawl_evidence), PAWL_EVIDENCE_FILE_EXISTS, { NULL, 0 }, { NULL, 0 }
@@ -154,13 +154,13 @@ static void test_recovery_passes_over_what_does_not_hold(void **state)
     };
     pawl_recovery *recovery = NULL;
 
-    care_task(f, "t");
+    timed_task(f, "t");
     snprintf(path, sizeof(path), "%s/result", f->dir);
     evidence.subject = pawl_view_of(path);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fclose(file);
-    care_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_START, "1");
+    timed_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_START, "1");
     assert_ok(pawl_checkpoint_add(f->work, &checkpoint, NULL, NULL, NULL, 0, &f->err), &f->err);
     assert_ok(pawl_work_recover(f->work, pawl_view_of("t"), &recovery, &f->err), &f->err);
     assert_int_equal(recovery->resume->sequence_number, 2);
@@ -181,7 +181,7 @@ static void test_recovery_passes_over_what_does_not_hold(void **state)
 
 static void test_recovery_passes_over_a_question_that_cannot_be_asked_any_more(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_evidence evidence = { sizeof(pawl_evidence),
                                PAWL_EVIDENCE_ROW_EXISTS,
                                pawl_view_of("SELECT 1 FROM done"),
@@ -199,11 +199,11 @@ static void test_recovery_passes_over_a_question_that_cannot_be_asked_any_more(v
     if (strcmp(f->backend, "sqlite") != 0) {
         return;
     }
-    assert_true(care_fixture_sql(f, "CREATE TABLE done (id); INSERT INTO done VALUES (1)"));
-    care_task(f, "t");
-    care_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_START, "1");
+    assert_true(timed_fixture_sql(f, "CREATE TABLE done (id); INSERT INTO done VALUES (1)"));
+    timed_task(f, "t");
+    timed_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_START, "1");
     assert_ok(pawl_checkpoint_add(f->work, &checkpoint, NULL, NULL, NULL, 0, &f->err), &f->err);
-    assert_true(care_fixture_sql(f, "DROP TABLE done"));
+    assert_true(timed_fixture_sql(f, "DROP TABLE done"));
     assert_ok(pawl_work_recover(f->work, pawl_view_of("t"), &recovery, &f->err), &f->err);
     assert_int_equal(recovery->resume->sequence_number, 1);
     assert_int_equal(recovery->passed_over, 1);
@@ -225,12 +225,12 @@ static pawl_schedule schedule_of(const char *id, const char *cron)
     };
 }
 
-static void put(struct care_fixture *f, const pawl_schedule *schedule)
+static void put(struct timed_fixture *f, const pawl_schedule *schedule)
 {
     assert_ok(pawl_schedule_put(f->work, schedule, &f->err), &f->err);
 }
 
-static uint64_t fire(struct care_fixture *f)
+static uint64_t fire(struct timed_fixture *f)
 {
     uint64_t fired = 0;
 
@@ -245,7 +245,7 @@ static bool count_item(void *context, const pawl_item *item)
     return true;
 }
 
-static int count_items(struct care_fixture *f)
+static int count_items(struct timed_fixture *f)
 {
     int count = 0;
 
@@ -259,7 +259,7 @@ static bool keep_slots(void *context, const pawl_schedule *schedule)
     return true;
 }
 
-static pawl_schedule look(struct care_fixture *f)
+static pawl_schedule look(struct timed_fixture *f)
 {
     pawl_schedule schedule = { .size = sizeof(pawl_schedule), .priority = -1 };
 
@@ -269,18 +269,18 @@ static pawl_schedule look(struct care_fixture *f)
 
 static void test_a_slot_fires_once(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_schedule schedule = schedule_of("nightly", "@hourly");
-    pawl_work *second = care_fixture_second(f);
+    pawl_work *second = timed_fixture_second(f);
     uint64_t fired = 0;
 
-    care_task(f, "t");
+    timed_task(f, "t");
     put(f, &schedule);
     assert_int_equal(fire(f), 0);
     int64_t next_us = look(f).next_slot_us;
     assert_int_equal(next_us % (3600 * US_PER_S), 0);
     assert_int_equal(look(f).last_slot_us, 0);
-    if (care_fixture_wait(f, 3600)) {
+    if (timed_fixture_wait(f, 3600)) {
         assert_int_equal(fire(f), 1);
         assert_int_equal(fire(f), 0);
         if (second != NULL) {
@@ -304,12 +304,12 @@ static void test_a_slot_fires_once(void **state)
 
 static void test_of_missed_slots_the_newest_fires(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_schedule schedule = schedule_of("s", "*/10 * * * *");
 
-    care_task(f, "t");
+    timed_task(f, "t");
     put(f, &schedule);
-    if (care_fixture_wait(f, INT64_C(24) * 3600)) {
+    if (timed_fixture_wait(f, INT64_C(24) * 3600)) {
         assert_int_equal(fire(f), 1);
         int64_t last_us = look(f).last_slot_us;
         assert_int_equal(look(f).next_slot_us, last_us + 600 * US_PER_S);
@@ -319,42 +319,42 @@ static void test_of_missed_slots_the_newest_fires(void **state)
 
 static void test_a_clock_that_is_set_back_fires_nothing_twice(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_schedule schedule = schedule_of("s", "@hourly");
 
     if (strcmp(f->backend, "postgres") == 0) {
         return; /* the server's clock does not step with this machine's */
     }
-    care_task(f, "t");
+    timed_task(f, "t");
     put(f, &schedule);
-    if (!care_fixture_wait(f, 3600)) {
+    if (!timed_fixture_wait(f, 3600)) {
         return;
     }
     assert_int_equal(fire(f), 1);
-    care_fixture_step_wall(f, -3600);
+    timed_fixture_step_wall(f, -3600);
     assert_int_equal(fire(f), 0);
-    assert_true(care_fixture_wait(f, 3600)); /* the same slot again */
+    assert_true(timed_fixture_wait(f, 3600)); /* the same slot again */
     assert_int_equal(fire(f), 0);
-    assert_true(care_fixture_wait(f, 3600));
+    assert_true(timed_fixture_wait(f, 3600));
     assert_int_equal(fire(f), 1);
     /* A year ahead and back: it does not wait for that year. */
-    care_fixture_step_wall(f, INT64_C(365) * 24 * 3600);
+    timed_fixture_step_wall(f, INT64_C(365) * 24 * 3600);
     assert_int_equal(fire(f), 1);
-    care_fixture_step_wall(f, -INT64_C(365) * 24 * 3600);
+    timed_fixture_step_wall(f, -INT64_C(365) * 24 * 3600);
     assert_int_equal(fire(f), 0);
-    assert_true(care_fixture_wait(f, 3600));
+    assert_true(timed_fixture_wait(f, 3600));
     assert_int_equal(fire(f), 1);
 }
 
 static void test_putting_a_schedule_again_keeps_its_place(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_schedule schedule = schedule_of("s", "@hourly");
 
-    care_task(f, "t");
+    timed_task(f, "t");
     put(f, &schedule);
     int64_t next_us = look(f).next_slot_us;
-    if (!care_fixture_wait(f, 3600)) {
+    if (!timed_fixture_wait(f, 3600)) {
         return;
     }
     schedule.priority = 5;
@@ -376,14 +376,14 @@ static void test_putting_a_schedule_again_keeps_its_place(void **state)
 
 static void test_a_schedule_without_a_task_makes_one_a_slot(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_schedule schedule = schedule_of("s", "@daily");
 
     schedule.task_id = none;
     put(f, &schedule);
-    if (care_fixture_wait(f, INT64_C(24) * 3600)) {
+    if (timed_fixture_wait(f, INT64_C(24) * 3600)) {
         assert_int_equal(fire(f), 1);
-        assert_true(care_fixture_wait(f, INT64_C(24) * 3600));
+        assert_true(timed_fixture_wait(f, INT64_C(24) * 3600));
         assert_int_equal(fire(f), 1);
         assert_int_equal(count_items(f), 2);
     }
@@ -391,18 +391,18 @@ static void test_a_schedule_without_a_task_makes_one_a_slot(void **state)
 
 static void test_one_that_cannot_fire_stops_no_other(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_schedule bad = schedule_of("a", "@hourly");
     pawl_schedule good = schedule_of("b", "@hourly");
     uint64_t fired = 42;
 
-    care_task(f, "t");
-    care_task(f, "gone");
+    timed_task(f, "t");
+    timed_task(f, "gone");
     bad.task_id = pawl_view_of("gone");
     put(f, &bad);
     put(f, &good);
     assert_ok(pawl_task_cancel(f->work, pawl_view_of("gone"), NULL, &f->err), &f->err);
-    if (care_fixture_wait(f, 3600)) {
+    if (timed_fixture_wait(f, 3600)) {
         assert_status(pawl_schedule_fire(f->work, &fired, &f->err), PAWL_CONFLICT, &f->err);
         assert_message(&f->err, "schedule 'a'");
         assert_int_equal(fired, 42);
@@ -410,7 +410,7 @@ static void test_one_that_cannot_fire_stops_no_other(void **state)
     }
 }
 
-static void assert_bad_schedule(struct care_fixture *f,
+static void assert_bad_schedule(struct timed_fixture *f,
                                 const pawl_schedule *schedule,
                                 pawl_status expected,
                                 const char *message)
@@ -421,11 +421,11 @@ static void assert_bad_schedule(struct care_fixture *f,
 
 static void test_bad_schedules_are_refused_by_name(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     char long_id[PAWL_SCHEDULE_ID_BYTES_MAX + 2];
     pawl_schedule schedule = schedule_of("s", "61 * * * *");
 
-    care_task(f, "t");
+    timed_task(f, "t");
     memset(long_id, 'x', sizeof(long_id) - 1);
     long_id[sizeof(long_id) - 1] = '\0';
     assert_bad_schedule(f, &schedule, PAWL_INVALID, "cron: minute: 61");
@@ -471,7 +471,7 @@ static bool note_growth(void *context, const pawl_checkpoint_growth *growth)
 
 static void test_statistics_count_what_is_there(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_submission later = PAWL_SUBMISSION_INIT;
     pawl_work_stats stats = PAWL_WORK_STATS_INIT;
     char text[300] = "";
@@ -480,21 +480,21 @@ static void test_statistics_count_what_is_there(void **state)
     assert_ok(pawl_work_get_stats(f->work, &stats, &f->err), &f->err);
     assert_int_equal(stats.pending + stats.checkpoints, 0);
     assert_int_equal(stats.oldest_pending_us, 0);
-    care_task(f, "t");
-    care_task(f, "u");
-    care_finish(f, "t", "i1");
-    care_submit(f, "t", "i2");
-    (void)care_claim(f, "i2", 3600000);
-    care_submit(f, "t", "i3");
+    timed_task(f, "t");
+    timed_task(f, "u");
+    timed_finish(f, "t", "i1");
+    timed_submit(f, "t", "i2");
+    (void)timed_claim(f, "i2", 3600000);
+    timed_submit(f, "t", "i3");
     later.task_id = pawl_view_of("t");
     later.work_type = pawl_view_of("later");
     later.delay_ms = INT64_C(1000) * 3600 * 24;
     assert_ok(pawl_work_submit(f->work, &later, 1, NULL, &f->err), &f->err);
-    care_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_END, "1");
-    care_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_END, "2");
-    care_checkpoint(f, "u", PAWL_CHECKPOINT_ITERATION_END, "2");
-    care_answer(f, "k", "t", "1");
-    bool travelled = care_fixture_wait(f, 180);
+    timed_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_END, "1");
+    timed_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_END, "2");
+    timed_checkpoint(f, "u", PAWL_CHECKPOINT_ITERATION_END, "2");
+    timed_answer(f, "k", "t", "1");
+    bool travelled = timed_fixture_wait(f, 180);
     assert_ok(pawl_work_get_stats(f->work, &stats, &f->err), &f->err);
     assert_int_equal(stats.completed, 1);
     assert_int_equal(stats.in_progress, 1);
@@ -517,7 +517,7 @@ static void test_statistics_count_what_is_there(void **state)
     assert_string_equal(text, "t 2 up to 2 u 1 up to 1 ");
 }
 
-static void assert_metrics(struct care_fixture *f, const char *const *lines)
+static void assert_metrics(struct timed_fixture *f, const char *const *lines)
 {
     char *text = NULL;
 
@@ -532,7 +532,7 @@ static void assert_metrics(struct care_fixture *f, const char *const *lines)
 
 static void test_statistics_are_metrics(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     const char *const before[] = { "\npawl_work_items{work_type=\"type\",status=\"pending\"} 1\n",
                                    "\npawl_work_active_leases 0\n",
                                    "\npawl_work_checkpoints 1\n",
@@ -548,12 +548,12 @@ static void test_statistics_are_metrics(void **state)
         NULL,
     };
 
-    care_task(f, "t");
-    care_submit(f, "t", "i");
-    care_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_END, "1");
-    care_answer(f, "k", "t", "1");
+    timed_task(f, "t");
+    timed_submit(f, "t", "i");
+    timed_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_END, "1");
+    timed_answer(f, "k", "t", "1");
     assert_metrics(f, before);
-    (void)care_claim(f, "i", 0);
+    (void)timed_claim(f, "i", 0);
     assert_metrics(f, after);
 }
 
@@ -561,24 +561,24 @@ static void test_statistics_are_metrics(void **state)
 
 static void test_retention_removes_what_is_old(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_retention rules = PAWL_RETENTION_INIT;
     pawl_retention_report report = PAWL_RETENTION_REPORT_INIT;
     pawl_retention_report planned = PAWL_RETENTION_REPORT_INIT;
     char id[20];
 
-    care_task(f, "t");
+    timed_task(f, "t");
     for (int i = 0; i < 25; i++) {
         snprintf(id, sizeof(id), "old%02d", i);
-        care_finish(f, "t", id);
-        care_answer(f, id, "t", "1");
+        timed_finish(f, "t", id);
+        timed_answer(f, id, "t", "1");
     }
-    if (!care_fixture_wait(f, INT64_C(31) * 24 * 3600)) {
+    if (!timed_fixture_wait(f, INT64_C(31) * 24 * 3600)) {
         return;
     }
-    care_finish(f, "t", "new");
-    care_submit(f, "t", "open");
-    care_answer(f, "new", "t", "1");
+    timed_finish(f, "t", "new");
+    timed_submit(f, "t", "open");
+    timed_answer(f, "new", "t", "1");
     rules.batch = 10;
     rules.dry_run = true;
     assert_ok(pawl_work_retention(f->work, &rules, &planned, &f->err), &f->err);
@@ -596,7 +596,7 @@ static void test_retention_removes_what_is_old(void **state)
     assert_int_equal(report.items + report.history + report.keys + report.checkpoints, 0);
 }
 
-static uint64_t begin_for_a_second(struct care_fixture *f)
+static uint64_t begin_for_a_second(struct timed_fixture *f)
 {
     pawl_idem_request request = PAWL_IDEM_REQUEST_INIT;
     char hash[PAWL_REQUEST_HASH_SIZE];
@@ -617,11 +617,11 @@ static uint64_t begin_for_a_second(struct care_fixture *f)
 /* Whoever began a key that retention has removed does not own the one that was begun after it. */
 static void test_a_removed_key_does_not_give_its_token_again(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_retention_report report = PAWL_RETENTION_REPORT_INIT;
     uint64_t zombie = begin_for_a_second(f);
 
-    if (!care_fixture_wait(f, 30)) {
+    if (!timed_fixture_wait(f, 30)) {
         return;
     }
     assert_ok(pawl_work_retention(f->work, NULL, &report, &f->err), &f->err);
@@ -637,7 +637,7 @@ static void test_a_removed_key_does_not_give_its_token_again(void **state)
 
 static void test_retention_spares_a_key_whose_owner_is_at_it(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_idem_request request = PAWL_IDEM_REQUEST_INIT;
     char hash[PAWL_REQUEST_HASH_SIZE];
     pawl_retention_report report = PAWL_RETENTION_REPORT_INIT;
@@ -650,12 +650,12 @@ static void test_retention_spares_a_key_whose_owner_is_at_it(void **state)
     request.lease_ms = 60000;
     assert_ok(pawl_idem_begin(f->work, &request, &idem, &f->err), &f->err);
     pawl_idem_free(idem);
-    if (!care_fixture_wait(f, 30)) {
+    if (!timed_fixture_wait(f, 30)) {
         return;
     }
     assert_ok(pawl_work_retention(f->work, NULL, &report, &f->err), &f->err);
     assert_int_equal(report.keys, 0);
-    assert_true(care_fixture_wait(f, 31));
+    assert_true(timed_fixture_wait(f, 31));
     assert_ok(pawl_work_retention(f->work, NULL, &report, &f->err), &f->err);
     assert_int_equal(report.keys, 1);
 }
@@ -668,19 +668,19 @@ static bool note_number(void *context, const pawl_checkpoint *checkpoint)
 
 static void test_retention_keeps_what_a_task_needs_to_go_on(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_retention rules = PAWL_RETENTION_INIT;
     pawl_retention_report report = PAWL_RETENTION_REPORT_INIT;
     pawl_retention_report planned = PAWL_RETENTION_REPORT_INIT;
     char text[300] = "";
     struct pawl__buf buf = BUF_OVER(text);
 
-    care_task(f, "t");
-    care_checkpoint(f, "t", PAWL_CHECKPOINT_APPROVAL_POINT, "1");
-    care_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_END, "2");
-    care_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_END, "3");
+    timed_task(f, "t");
+    timed_checkpoint(f, "t", PAWL_CHECKPOINT_APPROVAL_POINT, "1");
+    timed_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_END, "2");
+    timed_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_END, "3");
     for (int i = 4; i <= 30; i++) {
-        care_checkpoint(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, "0");
+        timed_checkpoint(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, "0");
     }
     rules.checkpoints_per_task = 5;
     rules.batch = 7;
@@ -697,16 +697,16 @@ static void test_retention_keeps_what_a_task_needs_to_go_on(void **state)
                   f->work, pawl_view_of("t"), none, NULL, NULL, note_number, &buf, &f->err),
               &f->err);
     assert_string_equal(text, "1 3 26 27 28 29 30 ");
-    assert_int_equal(care_checkpoint(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, "0"), 31);
+    assert_int_equal(timed_checkpoint(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, "0"), 31);
     rules.checkpoints_per_task = 0;
     assert_ok(pawl_work_retention(f->work, &rules, &report, &f->err), &f->err);
-    assert_int_equal(care_checkpoint(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, "0"),
+    assert_int_equal(timed_checkpoint(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, "0"),
                      32); /* never given again */
 }
 
 static void test_retention_gives_space_back(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_retention rules = PAWL_RETENTION_INIT;
     pawl_retention_report report = PAWL_RETENTION_REPORT_INIT;
     struct stat before;
@@ -721,24 +721,24 @@ static void test_retention_gives_space_back(void **state)
     snapshot[0] = '"';
     snapshot[19999] = '"';
     snapshot[20000] = '\0';
-    care_task(f, "t");
+    timed_task(f, "t");
     for (int i = 0; i < 100; i++) {
-        care_checkpoint(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, snapshot);
+        timed_checkpoint(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, snapshot);
     }
     free(snapshot);
-    assert_true(care_fixture_sql(f, "PRAGMA wal_checkpoint(TRUNCATE)"));
+    assert_true(timed_fixture_sql(f, "PRAGMA wal_checkpoint(TRUNCATE)"));
     assert_int_equal(stat(f->location, &before), 0);
     rules.checkpoints_per_task = 1;
     assert_ok(pawl_work_retention(f->work, &rules, &report, &f->err), &f->err);
     assert_true(report.bytes_freed > 1500000);
-    assert_true(care_fixture_sql(f, "PRAGMA wal_checkpoint(TRUNCATE)"));
+    assert_true(timed_fixture_sql(f, "PRAGMA wal_checkpoint(TRUNCATE)"));
     assert_int_equal(stat(f->location, &after), 0);
     assert_true(after.st_size <= before.st_size - 1500000);
 }
 
 static void test_bad_rules_are_refused_by_name(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_retention rules = PAWL_RETENTION_INIT;
     pawl_retention_report report = { .size = sizeof(pawl_retention_report), .items = 42 };
 
@@ -757,27 +757,27 @@ static void test_bad_rules_are_refused_by_name(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        CARE_TEST(test_recovery_names_where_a_task_goes_on),
-        CARE_TEST(test_recovery_lists_as_much_as_is_wanted),
-        CARE_TEST(test_what_is_no_object_is_refused_not_shown),
-        CARE_TEST(test_recovery_passes_over_what_does_not_hold),
-        CARE_TEST(test_recovery_passes_over_a_question_that_cannot_be_asked_any_more),
-        CARE_TEST(test_a_slot_fires_once),
-        CARE_TEST(test_of_missed_slots_the_newest_fires),
-        CARE_TEST(test_a_clock_that_is_set_back_fires_nothing_twice),
-        CARE_TEST(test_putting_a_schedule_again_keeps_its_place),
-        CARE_TEST(test_a_schedule_without_a_task_makes_one_a_slot),
-        CARE_TEST(test_one_that_cannot_fire_stops_no_other),
-        CARE_TEST(test_bad_schedules_are_refused_by_name),
-        CARE_TEST(test_statistics_count_what_is_there),
-        CARE_TEST(test_statistics_are_metrics),
-        CARE_TEST(test_retention_removes_what_is_old),
-        CARE_TEST(test_a_removed_key_does_not_give_its_token_again),
-        CARE_TEST(test_retention_spares_a_key_whose_owner_is_at_it),
-        CARE_TEST(test_retention_keeps_what_a_task_needs_to_go_on),
-        CARE_TEST(test_retention_gives_space_back),
-        CARE_TEST(test_bad_rules_are_refused_by_name),
+        TIMED_TEST(test_recovery_names_where_a_task_goes_on),
+        TIMED_TEST(test_recovery_lists_as_much_as_is_wanted),
+        TIMED_TEST(test_what_is_no_object_is_refused_not_shown),
+        TIMED_TEST(test_recovery_passes_over_what_does_not_hold),
+        TIMED_TEST(test_recovery_passes_over_a_question_that_cannot_be_asked_any_more),
+        TIMED_TEST(test_a_slot_fires_once),
+        TIMED_TEST(test_of_missed_slots_the_newest_fires),
+        TIMED_TEST(test_a_clock_that_is_set_back_fires_nothing_twice),
+        TIMED_TEST(test_putting_a_schedule_again_keeps_its_place),
+        TIMED_TEST(test_a_schedule_without_a_task_makes_one_a_slot),
+        TIMED_TEST(test_one_that_cannot_fire_stops_no_other),
+        TIMED_TEST(test_bad_schedules_are_refused_by_name),
+        TIMED_TEST(test_statistics_count_what_is_there),
+        TIMED_TEST(test_statistics_are_metrics),
+        TIMED_TEST(test_retention_removes_what_is_old),
+        TIMED_TEST(test_a_removed_key_does_not_give_its_token_again),
+        TIMED_TEST(test_retention_spares_a_key_whose_owner_is_at_it),
+        TIMED_TEST(test_retention_keeps_what_a_task_needs_to_go_on),
+        TIMED_TEST(test_retention_gives_space_back),
+        TIMED_TEST(test_bad_rules_are_refused_by_name),
     };
 
-    return care_suite(argc, argv, tests, COUNT_OF(tests));
+    return timed_suite(argc, argv, tests, COUNT_OF(tests));
 }

@@ -1,5 +1,5 @@
 /* What keeps a work store in shape and in sight, on every backend. */
-#include "lib/care_fixture.h"
+#include "lib/timed_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 /* --- Statistics --- */
 
 /* A handle with `stale_ms`, and one more lease; in memory a store of its own. */
-static pawl_work *open_with_stale(struct care_fixture *f, uint32_t stale_ms, const char *item)
+static pawl_work *open_with_stale(struct timed_fixture *f, uint32_t stale_ms, const char *item)
 {
     pawl_work_options options = PAWL_WORK_OPTIONS_INIT;
     pawl_work *before = f->work;
@@ -27,16 +27,16 @@ static pawl_work *open_with_stale(struct care_fixture *f, uint32_t stale_ms, con
     options.stale_ms = stale_ms;
     assert_ok(pawl_work_open(f->location, &options, &work, &f->err), &f->err);
     f->work = work;
-    care_task(f, "t");
-    care_submit(f, "t", item);
-    (void)care_claim(f, item, 3600000);
+    timed_task(f, "t");
+    timed_submit(f, "t", item);
+    (void)timed_claim(f, item, 3600000);
     f->work = before;
     return work;
 }
 
 static void test_a_lease_is_stale_by_the_options(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_work_stats stats = { .size = sizeof(pawl_work_stats), .stale_leases = 42 };
     int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + 60 * NS_PER_S;
     pawl_work *work = open_with_stale(f, 3600000, "a");
@@ -56,7 +56,7 @@ static void test_a_lease_is_stale_by_the_options(void **state)
 
 static void test_no_time_at_all_is_refused_by_its_name(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     const struct {
         const char *name;
         size_t offset;
@@ -86,14 +86,14 @@ static void test_the_numbers_are_a_text_for_prometheus(void **state)
         "\npawl_work_stale_leases 0\n",
         "\npawl_work_idempotency_keys{status=\"completed\"} 0\n",
     };
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     char *text = NULL;
     size_t len = 0;
 
-    care_task(f, "t");
-    care_submit(f, "t", "a");
-    (void)care_claim(f, "a", 0);
-    care_submit(f, "t", "b");
+    timed_task(f, "t");
+    timed_submit(f, "t", "a");
+    (void)timed_claim(f, "a", 0);
+    timed_submit(f, "t", "b");
     assert_ok(pawl_work_get_metrics(f->work, &text, NULL, &f->err), &f->err);
     free(text);
     assert_ok(pawl_work_get_metrics(f->work, &text, &len, &f->err), &f->err);
@@ -112,11 +112,11 @@ static void test_the_numbers_are_a_text_for_prometheus(void **state)
 
 static void test_metrics_without_memory_leave_nothing_behind(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     char mark;
 
-    care_task(f, "t");
-    care_submit(f, "t", "a");
+    timed_task(f, "t");
+    timed_submit(f, "t", "a");
     FAULT_WALK (walk) {
         char *text = &mark;
         pawl_status status = pawl_work_get_metrics(f->work, &text, NULL, &f->err);
@@ -164,7 +164,7 @@ static pawl_status run_look(struct work_tx *tx, struct work_request *request, pa
         tx->backend, pawl_view_of(slot->schedule_id), slot->slot_us, &slot->fired, reterr);
 }
 
-static void note_fired(struct care_fixture *f, const char *schedule_id, int64_t slot_us)
+static void note_fired(struct timed_fixture *f, const char *schedule_id, int64_t slot_us)
 {
     struct slot_request slot = { .request = { .kind = WORK_RUN, .run = run_note },
                                  .schedule_id = schedule_id,
@@ -173,7 +173,7 @@ static void note_fired(struct care_fixture *f, const char *schedule_id, int64_t 
     assert_ok(pawl__work_submit_request(f->work, &slot.request, &f->err), &f->err);
 }
 
-static bool has_fired(struct care_fixture *f, const char *schedule_id, int64_t slot_us)
+static bool has_fired(struct timed_fixture *f, const char *schedule_id, int64_t slot_us)
 {
     struct slot_request slot = { .request = { .kind = WORK_RUN, .run = run_look },
                                  .schedule_id = schedule_id,
@@ -183,7 +183,7 @@ static bool has_fired(struct care_fixture *f, const char *schedule_id, int64_t s
     return slot.fired;
 }
 
-static void put_schedule(struct care_fixture *f, const char *id, const char *cron)
+static void put_schedule(struct timed_fixture *f, const char *id, const char *cron)
 {
     const pawl_schedule schedule = {
         .size = sizeof(pawl_schedule),
@@ -199,7 +199,7 @@ static void put_schedule(struct care_fixture *f, const char *id, const char *cro
 
 static void test_slots_that_fired_400_days_ago_are_forgotten(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     int64_t now_us = pawl__wall_us(&f->clock.base);
     int64_t today_us = now_us - now_us % US_PER_DAY;
     time_t seconds = (time_t)(now_us / US_PER_S);
@@ -209,7 +209,7 @@ static void test_slots_that_fired_400_days_ago_are_forgotten(void **state)
 
     gmtime_r(&seconds, &utc);
     snprintf(half_a_year_away, sizeof(half_a_year_away), "0 0 1 %d *", (utc.tm_mon + 6) % 12 + 1);
-    care_task(f, "t");
+    timed_task(f, "t");
     put_schedule(f, "daily", "@daily");
     put_schedule(f, "later", half_a_year_away);
     note_fired(f, "daily", today_us - 402 * US_PER_DAY);
@@ -219,7 +219,7 @@ static void test_slots_that_fired_400_days_ago_are_forgotten(void **state)
     assert_int_equal(fired, 0);
     assert_true(
         has_fired(f, "daily", today_us - 402 * US_PER_DAY)); /* it has not fired again yet */
-    assert_true(care_fixture_wait(f, 86400));
+    assert_true(timed_fixture_wait(f, 86400));
     assert_ok(pawl_schedule_fire(f->work, &fired, &f->err), &f->err);
     assert_int_equal(fired, 1);
     assert_false(has_fired(f, "daily", today_us - 402 * US_PER_DAY));
@@ -242,8 +242,8 @@ enum {
 /* Stands between retention and the store: whenever it looks for the next batch, the batch before must
  * be over, and a worker gets its turn. */
 static struct between {
-    struct care_fixture *f; /* `work` is the worker's handle */
-    const struct work_maintenance_ops *care;
+    struct timed_fixture *f; /* `work` is the worker's handle */
+    const struct work_maintenance_ops *maintenance;
     uint64_t looks;
 } between;
 
@@ -255,7 +255,7 @@ static pawl_status look_between(struct work_backend *base,
                                 void *context,
                                 pawl_error *reterr)
 {
-    struct care_fixture *f = between.f;
+    struct timed_fixture *f = between.f;
     pawl_work_stats stats = PAWL_WORK_STATS_INIT;
     char id[20];
 
@@ -263,40 +263,41 @@ static pawl_status look_between(struct work_backend *base,
     assert_ok(pawl_work_get_stats(f->work, &stats, &f->err), &f->err);
     assert_int_equal(stats.completed, OLD_ITEMS - between.looks * BATCH + between.looks);
     snprintf(id, sizeof(id), "w%llu", (unsigned long long)between.looks);
-    pawl_lease lease = care_claim(f, id, 0);
+    pawl_lease lease = timed_claim(f, id, 0);
     assert_ok(pawl_work_complete(f->work, &lease, pawl_view_of(NULL), &f->err), &f->err);
     between.looks++;
-    return between.care->old_items(base, ended_before_us, after_id, count, visit, context, reterr);
+    return between.maintenance->old_items(
+        base, ended_before_us, after_id, count, visit, context, reterr);
 }
 
 static void test_workers_get_through_between_the_batches_of_a_retention(void **state)
 {
-    struct care_fixture *f = *state;
-    struct care_fixture worker = *f;
-    struct work_maintenance_ops care = *f->work->backend->maintenance;
+    struct timed_fixture *f = *state;
+    struct timed_fixture worker = *f;
+    struct work_maintenance_ops maintenance = *f->work->backend->maintenance;
     pawl_retention rules = PAWL_RETENTION_INIT;
     pawl_retention_report report = PAWL_RETENTION_REPORT_INIT;
     char id[20];
 
-    care_task(f, "t");
+    timed_task(f, "t");
     for (int i = 0; i < OLD_ITEMS; i++) {
         snprintf(id, sizeof(id), "old%d", i);
-        care_finish(f, "t", id);
+        timed_finish(f, "t", id);
     }
     for (int i = 0; i < LOOKS; i++) {
         snprintf(id, sizeof(id), "w%d", i);
-        care_submit(f, "t", id);
+        timed_submit(f, "t", id);
     }
-    assert_true(care_fixture_wait(f, 172800));
-    pawl_work *second = care_fixture_second(f); /* none in memory: the same handle then */
+    assert_true(timed_fixture_wait(f, 172800));
+    pawl_work *second = timed_fixture_second(f); /* none in memory: the same handle then */
     worker.work = second == NULL ? f->work : second;
-    between = (struct between){ .f = &worker, .care = f->work->backend->maintenance };
-    care.old_items = look_between;
-    f->work->backend->maintenance = &care;
+    between = (struct between){ .f = &worker, .maintenance = f->work->backend->maintenance };
+    maintenance.old_items = look_between;
+    f->work->backend->maintenance = &maintenance;
     rules.item_days = 1;
     rules.batch = BATCH;
     assert_ok(pawl_work_retention(f->work, &rules, &report, &f->err), &f->err);
-    f->work->backend->maintenance = between.care;
+    f->work->backend->maintenance = between.maintenance;
     assert_int_equal(between.looks, LOOKS);
     assert_int_equal(report.items, OLD_ITEMS);
     assert_int_equal(report.history, OLD_ITEMS * HISTORY_OF_ONE);
@@ -405,43 +406,43 @@ static pawl_status remove_some_keys(struct work_backend *base,
     return status;
 }
 
-static void fill_with_old_rows(struct care_fixture *f)
+static void fill_with_old_rows(struct timed_fixture *f)
 {
     char id[20];
 
-    care_task(f, "t");
+    timed_task(f, "t");
     for (int i = 0; i < OLD_ITEMS; i++) {
         snprintf(id, sizeof(id), "old%d", i);
-        care_finish(f, "t", id);
+        timed_finish(f, "t", id);
     }
     for (int i = 0; i < OLD_ROWS; i++) {
         snprintf(id, sizeof(id), "key%d", i);
-        care_answer(f, id, "t", "1");
-        care_checkpoint(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, "0");
+        timed_answer(f, id, "t", "1");
+        timed_checkpoint(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, "0");
     }
-    assert_true(care_fixture_wait(f, INT64_C(2) * 86400));
+    assert_true(timed_fixture_wait(f, INT64_C(2) * 86400));
     for (int i = 0; i < TURNS_MAX; i++) {
         snprintf(id, sizeof(id), "w%d", i);
-        care_submit(f, "t", id);
+        timed_submit(f, "t", id);
     }
 }
 
-static void retain_with_turns(struct care_fixture *f, pawl_retention_report *ret_report)
+static void retain_with_turns(struct timed_fixture *f, pawl_retention_report *ret_report)
 {
     struct work_backend *backend = f->work->backend;
     struct work_store_ops store = *backend->store;
-    struct work_maintenance_ops care = *backend->maintenance;
+    struct work_maintenance_ops maintenance = *backend->maintenance;
     struct work_checkpoint_ops checkpoints = *backend->checkpoints;
     struct work_key_ops keys = *backend->keys;
     pawl_retention rules = PAWL_RETENTION_INIT;
 
-    turns = (struct turns){ .worker = care_fixture_second(f), .real = *backend };
+    turns = (struct turns){ .worker = timed_fixture_second(f), .real = *backend };
     store.begin = begin_behind_a_worker;
-    care.remove_items = remove_some_items;
+    maintenance.remove_items = remove_some_items;
     checkpoints.remove = remove_some_checkpoints;
     keys.prune = remove_some_keys;
     backend->store = &store;
-    backend->maintenance = &care;
+    backend->maintenance = &maintenance;
     backend->checkpoints = &checkpoints;
     backend->keys = &keys;
     rules.item_days = 1;
@@ -456,7 +457,7 @@ static void retain_with_turns(struct care_fixture *f, pawl_retention_report *ret
 
 static void test_everything_that_retention_removes_goes_in_small_transactions(void **state)
 {
-    struct care_fixture *f = *state;
+    struct timed_fixture *f = *state;
     pawl_retention_report report = PAWL_RETENTION_REPORT_INIT;
 
     fill_with_old_rows(f);
@@ -477,14 +478,14 @@ static void test_everything_that_retention_removes_goes_in_small_transactions(vo
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        CARE_TEST(test_a_lease_is_stale_by_the_options),
-        CARE_TEST(test_no_time_at_all_is_refused_by_its_name),
-        CARE_TEST(test_the_numbers_are_a_text_for_prometheus),
-        CARE_TEST(test_metrics_without_memory_leave_nothing_behind),
-        CARE_TEST(test_slots_that_fired_400_days_ago_are_forgotten),
-        CARE_TEST(test_workers_get_through_between_the_batches_of_a_retention),
-        CARE_TEST(test_everything_that_retention_removes_goes_in_small_transactions),
+        TIMED_TEST(test_a_lease_is_stale_by_the_options),
+        TIMED_TEST(test_no_time_at_all_is_refused_by_its_name),
+        TIMED_TEST(test_the_numbers_are_a_text_for_prometheus),
+        TIMED_TEST(test_metrics_without_memory_leave_nothing_behind),
+        TIMED_TEST(test_slots_that_fired_400_days_ago_are_forgotten),
+        TIMED_TEST(test_workers_get_through_between_the_batches_of_a_retention),
+        TIMED_TEST(test_everything_that_retention_removes_goes_in_small_transactions),
     };
 
-    return care_suite(argc, argv, tests, COUNT_OF(tests));
+    return timed_suite(argc, argv, tests, COUNT_OF(tests));
 }
