@@ -304,6 +304,31 @@ static void test_a_database_that_stalls_is_noticed_and_so_is_its_return(void **s
     assert_served(f, COMMAND("orders"));
 }
 
+/* A rebuild closes the handle first, which its probe does not leave. */
+static void test_a_rebuild_whose_store_hangs_fails_and_the_application_returns(void **state)
+{
+    struct node_fixture *f = *state;
+    char job[64];
+
+    node_stop(f);
+    f->options.app.close_ms_max = 200;
+    node_start(f);
+    assert_served(f, COMMAND("orders"));
+    assert_ok(pawl__failpoint_set("node.app.probe.before=delay:8000", &f->error), &f->error);
+    await(f, "GET /readyz", NULL, 503, "{\"app\":\"orders\",\"why\":\"TIMEOUT\"}");
+    char *begun = node_ask(
+        f, "POST /v1/jobs", "{\"kind\":\"apps.rebuild\",\"parameters\":{\"app\":\"orders\"}}", 202);
+    const char *id = strstr(begun, "\"job_id\":\"");
+    assert_non_null(id);
+    (void)snprintf(job, sizeof(job), "GET /v1/jobs/%.36s", id + strlen("\"job_id\":\""));
+    job[strcspn(job, "\"")] = '\0';
+    free(begun);
+    await(f, job, NULL, 200, "\"TIMEOUT\"");
+    assert_ok(pawl__failpoint_set(NULL, &f->error), &f->error);
+    assert_served(f, COMMAND("orders"));
+    await(f, "GET /readyz", NULL, 200, "\"ready\":true");
+}
+
 static sqlite3 *lock_work(struct node_fixture *f)
 {
     sqlite3 *other = NULL;
@@ -359,6 +384,7 @@ int main(int argc, char **argv)
         APPS_TEST(test_a_node_that_waits_for_no_request_still_ends_in_order),
         APPS_TEST(test_a_node_without_any_application_waits_for_them),
         APPS_TEST(test_a_damaged_application_stops_none_of_the_others),
+        APPS_TEST(test_a_rebuild_whose_store_hangs_fails_and_the_application_returns),
         APPS_TEST(test_what_does_not_fit_is_not_opened_and_named),
         APPS_TEST(test_a_work_store_that_stays_locked_is_noticed_and_so_is_the_end_of_it),
         APPS_TEST(test_a_work_store_that_was_replaced_is_noticed),
@@ -367,6 +393,7 @@ int main(int argc, char **argv)
         APPS_TEST(test_the_node_listens_before_its_applications_are_open),
         APPS_TEST(test_a_busy_application_comes_when_it_is_free),
         APPS_TEST(test_a_database_that_is_gone_is_noticed_and_so_is_its_return),
+        APPS_TEST(test_a_rebuild_whose_store_hangs_fails_and_the_application_returns),
         APPS_TEST(test_a_database_that_stalls_is_noticed_and_so_is_its_return),
         APPS_TEST(test_an_application_that_was_lost_is_opened_again_when_it_is_free),
     };

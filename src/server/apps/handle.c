@@ -3,6 +3,7 @@
 #include "base/core/grow.h"
 #include "base/core/macros.h"
 #include "base/log/log.h"
+#include "base/os/failpoint.h"
 #include "server/apps/registry.h"
 
 /* --- the probe, and what it finds --- */
@@ -57,6 +58,7 @@ static pawl_status probe_app(void *context, pawl_error *reterr)
     struct node_apps *apps = app->all;
     pawl_error error = PAWL_ERROR_INIT;
 
+    FAILPOINT("node.app.probe.before", reterr);
     pawl__lock(&apps->lock);
     pawl_app *opened = app->app;
     pawl__unlock(&apps->lock);
@@ -133,6 +135,30 @@ pawl_status pawl__serve_app_add(struct apps_part *part,
     return status;
 }
 
+/* TIMEOUT: its probe hangs in the store, and the handle stays until the next attempt. A handle whose closing fails
+ * is gone. */
+static pawl_status close_previous(struct node_app *app, pawl_error *reterr)
+{
+    struct node_apps *apps = app->all;
+    int64_t close_ms = apps->part->options->app.close_ms_max;
+
+    pawl__lock(&apps->lock);
+    struct node_app_state state = app->unclosed;
+    pawl__unlock(&apps->lock);
+    if (state.app == NULL) {
+        return PAWL_OK;
+    }
+    pawl__serve_probe_cancel(state.probe);
+    TRY(pawl__serve_probe_stop(
+        state.probe, pawl__serve_apps_now_ns(apps) + close_ms * NS_PER_MS, reterr));
+    pawl__lock(&apps->lock);
+    app->unclosed = (struct node_app_state){ .app = NULL };
+    pawl__unlock(&apps->lock);
+    TRY(pawl_app_close(state.app, (uint32_t)close_ms, reterr));
+    pawl__serve_probe_free(state.probe);
+    return PAWL_OK;
+}
+
 pawl_status pawl__serve_app_open_handle(struct node_app *app,
                                         const pawl_app_options *options,
                                         pawl_error *reterr)
@@ -140,21 +166,8 @@ pawl_status pawl__serve_app_open_handle(struct node_app *app,
     AUTO(pawl__text_free) char *location = NULL;
     pawl_app *opened = NULL;
 
+    TRY(close_previous(app, reterr));
     TRY(pawl_app_locate(app->all->part->location, app->name, &location, reterr));
     TRY(pawl_app_open(location, NULL, options, &opened, reterr));
     return pawl__serve_app_admit(app, opened, PAWL_INVALID, reterr);
-}
-
-pawl_status pawl__serve_app_close_handle(struct node_apps *apps,
-                                         const struct node_app_state *state,
-                                         pawl_error *reterr)
-{
-    int64_t close_ms = apps->part->options->app.close_ms_max;
-
-    pawl__serve_probe_cancel(state->probe);
-    TRY(pawl__serve_probe_stop(
-        state->probe, pawl__serve_apps_now_ns(apps) + close_ms * NS_PER_MS, reterr));
-    TRY(pawl_app_close(state->app, (uint32_t)close_ms, reterr));
-    pawl__serve_probe_free(state->probe);
-    return PAWL_OK;
 }

@@ -24,11 +24,11 @@ static bool await_unused_locked(struct node_apps *apps,
     return app->uses == 0;
 }
 
-/* Takes its handle away from everybody: requests are answered that it is being opened. NULL: it is not open, or in use. */
+/* Takes its handle away from everybody, to be closed by the next open: requests are answered that it is being opened.
+ * NULL: it is not open, or in use. */
 static struct node_app *withdraw(struct node_apps *apps,
                                  pawl_view name,
                                  struct pawl__cancel *cancel,
-                                 struct node_app_state *ret_state,
                                  pawl_error *reterr)
 {
     pawl__lock(&apps->lock);
@@ -36,13 +36,18 @@ static struct node_app *withdraw(struct node_apps *apps,
     bool open = app != NULL && app->app != NULL;
     bool unused = false;
     if (open) {
-        *ret_state = pawl__serve_app_state_of(app);
+        struct node_app_state state = pawl__serve_app_state_of(app);
+
         app->app = NULL;
         app->opening = true;
         unused = await_unused_locked(apps, app, cancel);
         app->opening = unused;
-        app->app = unused ? NULL : ret_state->app;
-        app->probe = unused ? NULL : app->probe;
+        if (unused) {
+            app->unclosed = state;
+            app->probe = NULL;
+        } else {
+            app->app = state.app;
+        }
     }
     pawl__unlock(&apps->lock);
     if (unused) {
@@ -69,16 +74,12 @@ pawl_status pawl__serve_app_rebuild(struct apps_part *part,
                                     pawl_error *reterr)
 {
     struct node_apps *apps = part->apps;
-    struct node_app_state state;
-    struct node_app *app = withdraw(apps, name, cancel, &state, reterr);
+    struct node_app *app = withdraw(apps, name, cancel, reterr);
 
     if (app == NULL) {
         return reterr->status;
     }
-    pawl_status status = pawl__serve_app_close_handle(apps, &state, reterr);
-    if (status == PAWL_OK) {
-        status = open_rebuilt(app, reterr);
-    }
+    pawl_status status = open_rebuilt(app, reterr);
     pawl__lock(&apps->lock);
     app->opening = false;
     app->why = PAWL_OK;

@@ -77,10 +77,13 @@ struct node_app_state *pawl__serve_app_states(struct apps_part *part,
     size_t count = 0;
 
     pawl__lock(&apps->lock);
-    struct node_app_state *states = calloc(apps->count + apps->lost_count + 1, sizeof(*states));
+    struct node_app_state *states = calloc(2 * apps->count + apps->lost_count + 1, sizeof(*states));
     for (size_t i = 0; states != NULL && i < apps->count; i++) {
         if (!to_close || apps->apps[i]->app != NULL) {
             states[count++] = hold(apps->apps[i]);
+        }
+        if (to_close && apps->apps[i]->unclosed.app != NULL) {
+            states[count++] = apps->apps[i]->unclosed;
         }
     }
     for (size_t i = 0; states != NULL && to_close && i < apps->lost_count; i++) {

@@ -17,6 +17,8 @@ struct node_app {
     pawl_status why;                        /* of the last attempt; PAWL_OK: there was none */
     int64_t retry_ns;                       /* when to try, unless it is given up */
     struct node_probe *probe;
+    /* A handle that a rebuild withdrew and whose probe hangs in the store: it is closed before the next open. */
+    struct node_app_state unclosed;
     unsigned uses;         /* by whoever has a state of it */
     struct node_app *next; /* of those that were removed while somebody had one */
 };
@@ -82,9 +84,5 @@ PAWL_MUST_USE pawl_status pawl__serve_app_admit(struct node_app *app,
 PAWL_MUST_USE pawl_status pawl__serve_app_open_handle(struct node_app *app,
                                                       const pawl_app_options *options,
                                                       pawl_error *reterr);
-/* Closes a handle that was withdrawn: nobody uses it. TIMEOUT: the store hangs, and what it uses stays. */
-PAWL_MUST_USE pawl_status pawl__serve_app_close_handle(struct node_apps *apps,
-                                                       const struct node_app_state *state,
-                                                       pawl_error *reterr);
 
 #endif
