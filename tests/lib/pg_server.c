@@ -23,6 +23,7 @@
 #include "base/core/error.h"
 #include "base/os/clock.h"
 #include "base/os/fs.h"
+#include "lib/pg_template.h"
 #include "lib/port.h"
 
 enum {
@@ -178,6 +179,19 @@ static pawl_status fail_with_log(const struct pg_server *server,
     return pawl__fail(reterr, PAWL_FAILED, "%s; its log ends: %s", what, text);
 }
 
+static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *walk)
+{
+    (void)info;
+    (void)type;
+    (void)walk;
+    return remove(path);
+}
+
+static void remove_tree(const char *path)
+{
+    nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 static pawl_status run_initdb(const struct pg_server *server,
                               const struct pg_server_options *options,
                               pawl_error *reterr)
@@ -205,6 +219,36 @@ static pawl_status run_initdb(const struct pg_server *server,
     while (waitpid(pid, &ended, 0) < 0 && errno == EINTR) {
     }
     return ended == 0 ? PAWL_OK : fail_with_log(server, "initdb failed", reterr);
+}
+
+/* A copy of the template, which the first program of a build makes. False: there is none. */
+static bool copy_template(const struct pg_server *server, pawl_error *reterr)
+{
+    const struct pg_server_options options = { .sync_initdb = false };
+    char path[2 * PATH_SIZE];
+
+    if (!pg_template_path(server->bindir, path, sizeof(path))) {
+        return false;
+    }
+    int lock = pg_template_lock(path);
+    bool made = access(path, F_OK) == 0;
+    if (lock >= 0 && !made) {
+        made =
+            run_initdb(server, &options, reterr) == PAWL_OK && pg_template_copy(server->data, path);
+        remove_tree(server->data);
+    }
+    pg_template_unlock(lock);
+    return made && pg_template_copy(path, server->data);
+}
+
+static pawl_status make_cluster(const struct pg_server *server,
+                                const struct pg_server_options *options,
+                                pawl_error *reterr)
+{
+    if (!options->sync_initdb && copy_template(server, reterr)) {
+        return PAWL_OK;
+    }
+    return run_initdb(server, options, reterr);
 }
 
 static pawl_status write_file(const struct pg_server *server,
@@ -332,19 +376,6 @@ static pawl_status create_guarded_role(const struct pg_server *server, pawl_erro
     return status;
 }
 
-static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *walk)
-{
-    (void)info;
-    (void)type;
-    (void)walk;
-    return remove(path);
-}
-
-static void remove_tree(const char *path)
-{
-    nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 /* A program that died of kill -9 or abort left its directory behind; its name holds the pid. */
 static void remove_leftovers(const char *parent)
 {
@@ -425,7 +456,7 @@ pawl_status pg_server_start(const struct pg_server_options *options,
     }
     status = status != PAWL_OK ? status : choose_user(server, reterr);
     status = status != PAWL_OK ? status : make_directory(server, options, reterr);
-    status = status != PAWL_OK ? status : run_initdb(server, options, reterr);
+    status = status != PAWL_OK ? status : make_cluster(server, options, reterr);
     status = status != PAWL_OK ? status : configure(server, options, reterr);
     status = status != PAWL_OK ? status : launch_on_a_free_port(server, reterr);
     status = status != PAWL_OK ? status : create_guarded_role(server, reterr);

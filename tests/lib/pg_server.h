@@ -6,8 +6,8 @@
  *     ... pg_server_url(server) ...
  *     pg_server_free(server);
  *
- * PAWL_UNSUPPORTED means that no PostgreSQL is installed: skip(). initdb takes about a second, so
- * start one server a program (group setup) and give each test its own schema or tables.
+ * PAWL_UNSUPPORTED means that no PostgreSQL is installed: skip(). A start takes half a
+ * second: start one server per program (group setup) and give each test its own schema or tables.
  *
  * Call it from the main thread only: the server dies with the thread that started it. */
 #ifndef TESTS_PG_SERVER_H
