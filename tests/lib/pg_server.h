@@ -20,7 +20,7 @@
 struct pg_server;
 
 struct pg_server_options {
-    const char *parent;   /* where the cluster's directory is made; NULL: $TMPDIR or /tmp */
+    const char *parent;   /* where the cluster's directory is made; NULL: $TMPDIR, memory or /tmp */
     bool sync_initdb;     /* for power cuts: what initdb wrote must not be lost with the rest */
     const char *settings; /* more lines for postgresql.conf, each ended by a newline; or NULL */
 };
