@@ -1,7 +1,7 @@
 /* pawl audit deliver */
 #include "base/core/error.h"
 #include "base/core/macros.h"
-#include "base/os/display.h"
+#include "base/terminal/display.h"
 #include "cli/commands.h"
 #include "cli/delivery/delivery.h"
 #include "cli/frame/interrupt.h"
