@@ -227,8 +227,12 @@ class Consumer:
         with open(self.log, "ab") as log:
             done = subprocess.run([PAWL, *self.args, "--drain"], env=self.env, stdout=subprocess.PIPE, stderr=log,
                                   timeout=WAIT_S, check=False)
-        assert done.returncode == 0, f"deliver --drain: exit code {done.returncode}, see {self.log}"
+        assert done.returncode == 0, f"deliver --drain: exit code {done.returncode}: {self._last_words()}"
         return json.loads(done.stdout)
+
+    def _last_words(self):
+        with open(self.log, "rb") as file:
+            return file.read()[-1500:].decode(errors="replace")
 
     def sql(self, statement):
         done = subprocess.run([PAWL, "sql", "--json", "--data", self.data, "--timeout", "5m", statement], env=self.env,
