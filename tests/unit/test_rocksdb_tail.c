@@ -58,7 +58,11 @@ static int teardown(void **state)
     return 0;
 }
 
-static void put(struct fixture *f)
+typedef pawl_status writing(struct pawl__rocks *db,
+                            struct pawl__rocks_batch *batch,
+                            pawl_error *reterr);
+
+static void put_by(struct fixture *f, writing *write)
 {
     AUTO(pawl__rocks_batch_free_p) struct pawl__rocks_batch *batch = NULL;
     char key[16];
@@ -68,7 +72,17 @@ static void put(struct fixture *f)
     snprintf(key, sizeof(key), "%08u", f->keys++);
     assert_ok(pawl__rocks_batch_new(f->db, &batch, &f->error), &f->error);
     pawl__rocks_put(batch, 0, pawl_view_of(key), (pawl_view){ value, sizeof(value) });
-    assert_ok(pawl__rocks_write(f->db, batch, &f->error), &f->error);
+    assert_ok(write(f->db, batch, &f->error), &f->error);
+}
+
+static void put(struct fixture *f)
+{
+    put_by(f, pawl__rocks_write);
+}
+
+static void put_unsynced(struct fixture *f)
+{
+    put_by(f, pawl__rocks_write_unsynced);
 }
 
 /* The only log that is not empty. */
@@ -98,11 +112,16 @@ static size_t find_log(struct fixture *f)
 }
 
 /* Writes until the last record goes over the end of the first block. */
-static void fill_block(struct fixture *f)
+static void fill_block_by(struct fixture *f, writing *write)
 {
     do {
-        put(f);
+        put_by(f, write);
     } while (find_log(f) < BLOCK);
+}
+
+static void fill_block(struct fixture *f)
+{
+    fill_block_by(f, pawl__rocks_write);
 }
 
 static void read_block(const struct fixture *f, unsigned char block[BLOCK])
@@ -188,6 +207,57 @@ static void test_the_same_with_whole_records_behind_it_is_damage(void **state)
     assert_status(open_store(f), PAWL_CORRUPT, &f->error); /* nothing was cut */
 }
 
+/* Marks of a consumer WAL are such writes: a disk may have the later ones and not the first. */
+static void test_unsynced_writes_behind_a_hole_are_cut_with_it(void **state)
+{
+    struct fixture *f = *state;
+
+    put(f);
+    fill_block_by(f, pawl__rocks_write_unsynced);
+    uint32_t kept = f->keys - 1;
+    size_t at = last_fragment(f);
+    for (int i = 0; i < MORE; i++) {
+        put_unsynced(f);
+    }
+    close_store(f);
+    overwrite(f, at, BLOCK - at, 0);
+    assert_ok(open_store(f), &f->error);
+    expect_keys(f, kept);
+    put(f);
+    close_store(f);
+    assert_ok(open_store(f), &f->error);
+}
+
+/* The first page of a write is there, the rest is not. */
+static void test_an_unsynced_write_without_its_end_is_cut(void **state)
+{
+    struct fixture *f = *state;
+
+    fill_block(f);
+    uint32_t kept = f->keys;
+    size_t at = find_log(f);
+    put_unsynced(f);
+    size_t until = find_log(f);
+    put_unsynced(f);
+    close_store(f);
+    overwrite(f, at + HEADER + 12, until - at - HEADER - 12, 0);
+    assert_ok(open_store(f), &f->error);
+    expect_keys(f, kept);
+}
+
+static void test_a_hole_before_something_that_was_synced_is_damage(void **state)
+{
+    struct fixture *f = *state;
+
+    fill_block(f);
+    size_t at = last_fragment(f);
+    put_unsynced(f); /* it tells of the one before */
+    close_store(f);
+    overwrite(f, at, BLOCK - at, 0);
+    assert_status(open_store(f), PAWL_CORRUPT, &f->error);
+    assert_status(open_store(f), PAWL_CORRUPT, &f->error);
+}
+
 static void test_a_changed_byte_in_the_last_record_is_damage(void **state)
 {
     struct fixture *f = *state;
@@ -207,6 +277,12 @@ int main(void)
             test_a_last_write_without_its_beginning_is_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(
             test_the_same_with_whole_records_behind_it_is_damage, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            test_unsynced_writes_behind_a_hole_are_cut_with_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            test_an_unsynced_write_without_its_end_is_cut, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            test_a_hole_before_something_that_was_synced_is_damage, setup, teardown),
         cmocka_unit_test_setup_teardown(
             test_a_changed_byte_in_the_last_record_is_damage, setup, teardown),
     };

@@ -41,6 +41,7 @@ struct pawl__rocks {
     struct pawl__clock *clock;
     uint64_t free_space_min;
     bool read_only;
+    bool syncs; /* each write, but for those that say otherwise */
     size_t family_count;
 
     rocksdb_t *native;
@@ -54,6 +55,7 @@ struct pawl__rocks {
     rocksdb_writeoptions_t *unsynced_options;
     rocksdb_readoptions_t *read_options; /* of the latest state; never changed after open */
 
+    atomic_uint_least64_t synced; /* sequence number up to which the log surely is; see tail.c */
     struct rocks_space space;
     atomic_bool poisoned; /* set once, after `poison` is filled under space.lock */
     pawl_error poison;
@@ -67,6 +69,10 @@ struct pawl__rocks_snapshot {
 
 /* Turns the engine's text into our error and frees it. RocksDB's C interface gives no codes. */
 pawl_status pawl__rocks_fail(char *text, pawl_error *reterr);
+
+/* The note that each batch carries into the log: up to where it is synced. */
+enum { ROCKS_NOTE_LEN = 19 };
+void pawl__rocks_note(uint64_t synced, char ret_note[ROCKS_NOTE_LEN]);
 
 /* Cuts the end of the log when it is a write that a power cut left without its beginning (see
  * tail.c), and nothing else is wrong with it. The store must not be open. */

@@ -395,7 +395,8 @@ static pawl_status open_checked(struct pawl__rocks *db,
     TRY(open_or_mend(db, options, exists, reterr));
     db->read_options = rocksdb_readoptions_create();
     db->write_options = rocksdb_writeoptions_create();
-    rocksdb_writeoptions_set_sync(db->write_options, !options->unsafe_no_sync);
+    db->syncs = !options->unsafe_no_sync;
+    rocksdb_writeoptions_set_sync(db->write_options, db->syncs);
     db->unsynced_options = rocksdb_writeoptions_create();
     pawl__rocks_memory_join(db);
     return PAWL_OK;

@@ -185,6 +185,23 @@ pawl_status pawl__rocks_poison(struct pawl__rocks *db, char *text, pawl_error *r
     return PAWL_IO;
 }
 
+static void add_note(struct pawl__rocks_batch *batch)
+{
+    char note[ROCKS_NOTE_LEN];
+
+    pawl__rocks_note(atomic_load(&batch->db->synced), note);
+    rocksdb_writebatch_put_log_data(batch->native, note, sizeof(note));
+}
+
+/* Others may have written in between: then it reaches further than that. Too low is safe. */
+static void note_synced(struct pawl__rocks *db, uint64_t to)
+{
+    uint64_t known = atomic_load(&db->synced);
+
+    while (known < to && !atomic_compare_exchange_weak(&db->synced, &known, to)) {
+    }
+}
+
 static pawl_status write_batch(struct pawl__rocks *db,
                                struct pawl__rocks_batch *batch,
                                const rocksdb_writeoptions_t *options,
@@ -202,9 +219,15 @@ static pawl_status write_batch(struct pawl__rocks *db,
     }
     TRY(pawl__rocks_reserve(db, batch->bytes, !batch->has_puts, reterr));
     FAILPOINT("rocksdb.write.before", reterr);
+    uint64_t before = rocksdb_get_latest_sequence_number(db->native);
+    uint64_t entries = (uint64_t)rocksdb_writebatch_count(batch->native);
+    add_note(batch);
     rocksdb_write(db->native, options, batch->native, &text);
     if (text != NULL) {
         return pawl__rocks_poison(db, text, reterr);
+    }
+    if (db->syncs && options == db->write_options) {
+        note_synced(db, before + entries);
     }
     atomic_fetch_add(&db->share.unflushed_bytes, batch->bytes); /* until space is measured again */
     pawl__rocks_batch_clear(batch);
