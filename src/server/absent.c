@@ -1,7 +1,6 @@
 /* Instead of all other files here and in src/net, in a build without the node. */
 #include "store/absent.h"
 #include "base/core/macros.h"
-#include "net/http/listen.h"
 #include "server/node.h"
 
 pawl_status pawl__serve_check_address(const char *listen,
@@ -45,16 +44,4 @@ pawl_status pawl__serve_node_close(struct pawl__serve_node *node, pawl_error *re
     (void)reterr;
     REQUIRE(node == NULL);
     return PAWL_OK;
-}
-
-/* NOLINTBEGIN(readability-non-const-parameter): the one that listens fills them in */
-pawl_status pawl__http_listen(
-    const char *address, int *ret_fd, char *ret_text, size_t size, pawl_error *reterr)
-/* NOLINTEND(readability-non-const-parameter) */
-{
-    (void)address;
-    (void)ret_fd;
-    (void)ret_text;
-    (void)size;
-    return pawl__fail_absent(reterr, "node", "node");
 }

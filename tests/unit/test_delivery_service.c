@@ -257,6 +257,8 @@ static void test_a_changed_file_is_refused_until_a_generation_is_named(void **st
     assert_int_equal(look(f, "days")->delivered, 101);
     assert_status(add_file(f, "days", ", \"generation\": \"1\""), PAWL_CONFLICT, &f->error);
     assert_message(&f->error, "was followed by '2'");
+    close_delivery(f);
+    assert_int_equal(count(f, "SELECT count(*) FROM delivery_losses"), 0); /* nothing was lost */
 }
 
 /* --- declarations --- */

@@ -89,6 +89,8 @@ struct delivery_source_ops {
 
 struct delivery_source {
     const struct delivery_source_ops *ops;
+    bool
+        is_named; /* `created` is what the user named (a generation): another one is other events, and no loss */
     bool may_skip; /* sequences that are missing may belong to nobody (a filter on subjects, deleted
                     * messages): they are settled by acked_to, and not by waiting */
 };

@@ -54,6 +54,9 @@ static pawl_status follow(struct delivery_pipeline *pipeline,
     size_t before = shared->losses.count;
     pawl_status status = pawl__delivery_follow(
         &shared->position, truth, common, state, rebuilding, &shared->losses, reterr);
+    if (truth == DELIVERY_RECREATED && pipeline->parts.source->is_named) {
+        shared->losses.count = before; /* the user left the other one: nothing is lost */
+    }
     if (rebuilding || truth == DELIVERY_RECREATED) {
         /* From the start again, and a row of an older sink may not know how far we were in this stream: the sink may
          * have what neither index nor WAL does. */

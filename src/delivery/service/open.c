@@ -216,10 +216,26 @@ static struct delivery_settings settings_of(const struct delivery_runner *runner
     return settings;
 }
 
-static void show_wal(struct delivery_runner *runner, struct delivery_wal *wal)
+/* Under wal_lock, so that nobody who looks at the log opens it a second time meanwhile. */
+static pawl_status open_shown_wal(struct delivery_runner *runner, pawl_error *reterr)
 {
     pawl__lock(&runner->wal_lock);
-    runner->wal = wal;
+    pawl_status status = pawl__delivery_open_wal(
+        runner->delivery, &runner->declared, false, &runner->opened.wal, reterr);
+    runner->wal = runner->opened.wal;
+    pawl__unlock(&runner->wal_lock);
+    return status;
+}
+
+static void close_shown_wal(struct delivery_runner *runner)
+{
+    struct delivery_wal *wal = STEAL(runner->opened.wal);
+
+    pawl__lock(&runner->wal_lock);
+    runner->wal = NULL;
+    if (wal != NULL) {
+        wal->ops->close(wal);
+    }
     pawl__unlock(&runner->wal_lock);
 }
 
@@ -229,8 +245,7 @@ static pawl_status open_pipeline(struct delivery_runner *runner, pawl_error *ret
     struct delivery_opened *opened = &runner->opened;
     const struct delivery_settings settings = settings_of(runner);
 
-    TRY(pawl__delivery_open_wal(delivery, &runner->declared, false, &opened->wal, reterr));
-    show_wal(runner, opened->wal);
+    TRY(open_shown_wal(runner, reterr));
     const struct delivery_parts parts = {
         .source = opened->source,
         .wal = opened->wal,
@@ -280,6 +295,6 @@ void pawl__delivery_close_opened(struct delivery_opened *opened)
 void pawl__delivery_close_parts(struct delivery_runner *runner)
 {
     pawl__delivery_pipeline_close(&runner->pipeline);
-    show_wal(runner, NULL);
+    close_shown_wal(runner);
     pawl__delivery_close_opened(&runner->opened);
 }

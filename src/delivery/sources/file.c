@@ -567,7 +567,9 @@ pawl_status pawl__delivery_file_open(const struct delivery_file_options *options
     NEED(ret_source, reterr);
     source = calloc(1, sizeof(*source));
     TRY(pawl__check_memory(source, "a source", reterr));
-    source->base = (struct delivery_source){ .ops = &ops, .may_skip = true }; /* blank lines */
+    source->base = (struct delivery_source){ .ops = &ops,
+                                             .is_named = true,
+                                             .may_skip = true }; /* blank lines */
     source->options = *options;
     source->options.generation = options->generation == NULL ? "1" : options->generation;
     source->name = options->path == NULL ? "standard input" : options->path;

@@ -277,7 +277,8 @@ void pawl__sim_models_init(struct sim_delivery *sim)
     source_ops = pawl__sim_source_ops();
     wal_ops = pawl__sim_wal_ops();
     sink_ops = pawl__sim_sink_ops();
-    sim->source = (struct delivery_source){ &source_ops, pawl__sim_coin(&sim->world, 300) };
+    sim->source = (struct delivery_source){ .ops = &source_ops,
+                                            .may_skip = pawl__sim_coin(&sim->world, 300) };
     sim->wal = (struct delivery_wal){ &wal_ops };
     sim->sink = (struct delivery_sink){ &sink_ops };
     sim->broker = pawl__delivery_memory_source(&sim->world.clock, 1, 3 * NS_PER_S);
