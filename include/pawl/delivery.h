@@ -134,13 +134,14 @@ typedef struct pawl_failed_filter {
     int64_t since_us; /* when it failed, inclusive; 0: no bound */
     int64_t until_us; /* exclusive; 0: no bound */
     bool newest_first;
-    uint64_t limit; /* 0: all */
+    uint64_t limit;     /* 0: all */
+    uint64_t after_lsn; /* begin after this one, newest_first: below it; 0: with the first */
 } pawl_failed_filter;
 
 #define PAWL_FAILED_FILTER_INIT                                                                  \
     {                                                                                            \
         sizeof(pawl_failed_filter), { NULL, 0 }, 0, { NULL, 0 }, { NULL, 0 }, { NULL, 0 }, 0, 0, \
-            false, 0                                                                             \
+            false, 0, 0                                                                          \
     }
 
 typedef bool (*pawl_failed_visit)(void *context, const pawl_failed_event *event);
@@ -319,7 +320,8 @@ typedef struct pawl_pipeline_status {
     bool breaker_is_open; /* the sink is away: nothing is tried for a while */
     pawl_view last_error; /* empty: none since the last success */
     const pawl_pipeline_recovery
-        *recovery; /* NULL: it has not run since the directory was opened */
+        *recovery;           /* NULL: it has not run since the directory was opened */
+    pawl_status last_status; /* of last_error */
 } pawl_pipeline_status;
 
 typedef bool (*pawl_pipeline_visit)(void *context, const pawl_pipeline_status *status);

@@ -9,6 +9,7 @@
 #define PAWL_SERVER_NODE_H
 
 #include <pawl/app.h>
+#include <pawl/delivery.h>
 #include <pawl/work.h>
 
 #include "base/core/buf.h"
@@ -27,11 +28,17 @@ struct pawl__serve_options {
     const char *work; /* where the work store is, or would be once somebody submits; NULL: none */
     pawl_work_options work_options;
     uint32_t work_sweep_ms; /* how often its leases that ran out are taken back; 0: not at all */
-    const char *tokens;     /* the file of its tokens, once there are any; NULL: it has none */
-    bool unsafe_plain;      /* other machines may send tokens without TLS */
-    const char *socket;     /* where this user's programs reach it without a token; NULL: nowhere */
-    const char *jobs;       /* the file of its jobs; NULL: in memory */
-    const char *apps_id;    /* of `location`, the same in every process; NULL: nobody asks */
+    const char *delivery; /* the data directory of its pipelines, once there are any; NULL: none */
+    pawl_delivery_options delivery_options;
+    pawl_delivery *delivery_handle; /* of a process that has it open already; then NULL above */
+    /* Declares pipelines of the configuration, each time it is opened; NULL: there are none. */
+    pawl_status (*delivery_configure)(void *context, pawl_delivery *delivery, pawl_error *reterr);
+    void *delivery_context;
+    const char *tokens;  /* the file of its tokens, once there are any; NULL: it has none */
+    bool unsafe_plain;   /* other machines may send tokens without TLS */
+    const char *socket;  /* where this user's programs reach it without a token; NULL: nowhere */
+    const char *jobs;    /* the file of its jobs; NULL: in memory */
+    const char *apps_id; /* of `location`, the same in every process; NULL: nobody asks */
     struct pawl__http_options http; /* listen, limits and TLS; the rest is the node's */
     uint32_t stop_ms_max;           /* for requests that have begun, when it is closed */
     uint32_t partitions_max;        /* of all applications together: each has threads and a cache */

@@ -52,6 +52,12 @@
 
 extern const struct pawl__cli_command pawl__cli_cmd_pipeline_replay;
 
+/* As the settings say. */
+pawl_delivery_options pawl__cli_delivery_options(const struct pawl__cli_run *run);
+
+/* Whether pawl.yaml has pipelines. */
+bool pawl__cli_delivery_is_configured(const struct pawl__cli_run *run);
+
 /* Opens the data directory; another process that has it is waited for as the settings say. */
 PAWL_MUST_USE pawl_status pawl__cli_delivery_open(const struct pawl__cli_run *run,
                                                   pawl_delivery **ret_delivery,

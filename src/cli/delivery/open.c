@@ -27,7 +27,6 @@ static void apply_settings(const struct pawl__cli_run *run, pawl_delivery_option
 {
     const char *wal_dir = pawl__config_text(run->config, PAWL__CONSUMER_WAL_PATH);
 
-    options->busy_ms_max = pawl__cli_busy_ms(run);
     options->free_space_min = number_of(run, PAWL__STORE_FREE_SPACE_MIN);
     options->memory_max = number_of(run, PAWL__DELIVERY_MEMORY_MAX);
     options->wal_dir = wal_dir[0] == '\0' ? NULL : wal_dir;
@@ -46,9 +45,7 @@ static void apply_settings(const struct pawl__cli_run *run, pawl_delivery_option
     options->failed_bytes_max = number_of(run, PAWL__CONSUMER_WAL_MAX_FAILED);
 }
 
-pawl_status pawl__cli_delivery_open(const struct pawl__cli_run *run,
-                                    pawl_delivery **ret_delivery,
-                                    pawl_error *reterr)
+pawl_delivery_options pawl__cli_delivery_options(const struct pawl__cli_run *run)
 {
     pawl_delivery_options options = PAWL_DELIVERY_OPTIONS_INIT;
 
@@ -56,6 +53,16 @@ pawl_status pawl__cli_delivery_open(const struct pawl__cli_run *run,
     if (options.unsafe_no_sync) {
         LOG_WARNING("a power cut may lose events", LOG_TEXT("setting", "consumer_wal.sync_writes"));
     }
+    return options;
+}
+
+pawl_status pawl__cli_delivery_open(const struct pawl__cli_run *run,
+                                    pawl_delivery **ret_delivery,
+                                    pawl_error *reterr)
+{
+    pawl_delivery_options options = pawl__cli_delivery_options(run);
+
+    options.busy_ms_max = pawl__cli_busy_ms(run);
     return pawl_delivery_open(
         pawl__config_text(run->config, PAWL__DATA), &options, ret_delivery, reterr);
 }

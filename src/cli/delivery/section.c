@@ -113,6 +113,11 @@ static pawl_status add_one(pawl_delivery *delivery,
     return pawl_pipeline_add(delivery, pawl__buf_view(&json), reterr);
 }
 
+bool pawl__cli_delivery_is_configured(const struct pawl__cli_run *run)
+{
+    return pawl__config_section(run->config, "pipelines")->count > 0;
+}
+
 pawl_status pawl__cli_delivery_add_configured(const struct pawl__cli_run *run,
                                               pawl_delivery *delivery,
                                               pawl_error *reterr)

@@ -14,6 +14,7 @@
 #include "base/terminal/display.h"
 #include "cli/app/app.h"
 #include "cli/commands.h"
+#include "cli/delivery/delivery.h"
 #include "cli/frame/interrupt.h"
 #include "cli/frame/settings.h"
 #include "cli/node/open_files.h"
@@ -222,6 +223,25 @@ static pawl_status own_places(const struct pawl__cli_run *run,
     return pawl__buf_hand_out(&jobs, "the path", ret_jobs, NULL, reterr);
 }
 
+static pawl_status configure_pipelines(void *context, pawl_delivery *delivery, pawl_error *reterr)
+{
+    return pawl__cli_delivery_add_configured(context, delivery, reterr);
+}
+
+/* A directory of applications alone has no pipelines. */
+static void set_delivery(const struct pawl__cli_run *run, struct pawl__serve_options *options)
+{
+    if (pawl__cli_args_has(run->args, "apps")) {
+        return;
+    }
+    options->delivery = pawl__config_text(run->config, PAWL__DATA);
+    options->delivery_options = pawl__cli_delivery_options(run);
+    if (pawl__cli_delivery_is_configured(run)) {
+        options->delivery_configure = configure_pipelines;
+        options->delivery_context = (void *)(uintptr_t)run;
+    }
+}
+
 static pawl_status serve(const struct pawl__cli_run *run,
                          const char *location,
                          int fd,
@@ -242,6 +262,7 @@ static pawl_status serve(const struct pawl__cli_run *run,
     TRY(pawl__cli_tls_read(run->config, &certificate, &key, reterr));
     TRY(pawl__cli_tokens_path(run, &tokens, reterr));
     struct pawl__serve_options options = options_of(run, location, work);
+    set_delivery(run, &options);
     options.tokens = tokens.data;
     options.socket = socket;
     options.jobs = jobs;
@@ -296,13 +317,15 @@ static pawl_status serve_run(struct pawl__cli_run *run, pawl_error *reterr)
 
 const struct pawl__cli_command pawl__cli_cmd_serve = {
     .name = "serve",
-    .summary = "serve applications and work over HTTP",
+    .summary = "serve applications, work and delivery over HTTP",
     .description =
         "Listens, opens every application and answers requests under /v1 until it is stopped: "
         "commands, "
         "records, logs and sequences of applications; tasks, items, leases and checkpoints of the "
         "work store beside them, whose leases that ran out it takes back and whose "
-        "schedules it fires. /livez, /readyz, /healthz and /metrics are for whoever looks after "
+        "schedules it fires; the pipelines of the data directory and of pawl.yaml, which it runs, "
+        "with their events, failed events and SQL. /livez, /readyz, /healthz and /metrics are for "
+        "whoever looks after "
         "it; /metrics has the numbers of the work store, too, when there is one. It prints where "
         "it listens, where the applications are and how it is stopped, one line each.\n\n"
         "Without tokens ('pawl token') it answers everybody on this machine and listens nowhere "

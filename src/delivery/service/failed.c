@@ -50,6 +50,7 @@ static pawl_status take_filter(const pawl_failed_filter *given,
         .since_us = filter.since_us,
         .until_us = filter.until_us,
         .newest_first = filter.newest_first,
+        .after = filter.after_lsn,
     };
     return PAWL_OK;
 }

@@ -159,6 +159,7 @@ static pawl_pipeline_status status_of(const struct delivery_runner *runner,
         .breaker_is_open = report->breaker_is_open,
         .last_error = pawl_view_of(error->status == PAWL_OK ? "" : error->message),
         .recovery = report->pairing == NULL ? NULL : recovery,
+        .last_status = error->status,
     };
 }
 
