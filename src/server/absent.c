@@ -21,6 +21,13 @@ pawl_status pawl__serve_node_open(const struct pawl__serve_options *options,
     return pawl__fail_absent(reterr, "node", "node");
 }
 
+pawl_status pawl__serve_delivery_alone(const struct pawl__serve_options *options,
+                                       struct pawl__serve_node **ret_node,
+                                       pawl_error *reterr)
+{
+    return pawl__serve_node_open(options, ret_node, reterr);
+}
+
 pawl_status pawl__serve_openapi(struct pawl__buf *buf, pawl_error *reterr)
 {
     (void)buf;

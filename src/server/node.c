@@ -51,6 +51,9 @@ static pawl_status open_tokens(struct pawl__serve_node *node, pawl_error *reterr
     struct pawl__serve_reach reach = { .has_tls = options->http.tls_certificate != NULL,
                                        .unsafe_plain = options->unsafe_plain };
 
+    if (options->http.listen == NULL) {
+        return PAWL_OK;
+    }
     if (options->tokens != NULL) {
         TRY(pawl__serve_tokens_open(
             options->tokens, false, options->http.clock, &node->tokens, reterr));
@@ -64,6 +67,9 @@ static pawl_status listen_on(struct pawl__serve_node *node, pawl_error *reterr)
     struct pawl__http_options options = node->options.http;
     struct pawl__http_address address;
 
+    if (options.listen == NULL) {
+        return PAWL_OK;
+    }
     options.routes = node->table.routes;
     options.route_count = node->table.count;
     options.context = node;

@@ -39,9 +39,10 @@ struct pawl__serve_options {
     const char *socket;  /* where this user's programs reach it without a token; NULL: nowhere */
     const char *jobs;    /* the file of its jobs; NULL: in memory */
     const char *apps_id; /* of `location`, the same in every process; NULL: nobody asks */
-    struct pawl__http_options http; /* listen, limits and TLS; the rest is the node's */
-    uint32_t stop_ms_max;           /* for requests that have begun, when it is closed */
-    uint32_t partitions_max;        /* of all applications together: each has threads and a cache */
+    struct pawl__http_options
+        http; /* listen (NULL: only on the socket), limits and TLS; the rest is the node's */
+    uint32_t stop_ms_max;    /* for requests that have begun, when it is closed */
+    uint32_t partitions_max; /* of all applications together: each has threads and a cache */
     uint32_t
         open_ms; /* so long does pawl__serve_node_open wait for applications, while it listens */
 };
@@ -68,6 +69,12 @@ PAWL_MUST_USE pawl_status pawl__serve_node_open(const struct pawl__serve_options
 
 /* Adds the description of the API of `pawl serve`: OpenAPI 3.1, as /v1/openapi.json. NOMEM. */
 PAWL_MUST_USE pawl_status pawl__serve_openapi(struct pawl__buf *buf, pawl_error *reterr);
+
+/* For a process that has a directory of pipelines open: answers other programs of this user on a socket. Only
+ * delivery_handle, delivery_options, socket, http and the times count. */
+PAWL_MUST_USE pawl_status pawl__serve_delivery_alone(const struct pawl__serve_options *options,
+                                                     struct pawl__serve_node **ret_node,
+                                                     pawl_error *reterr);
 
 const char *pawl__serve_listens_on(const struct pawl__serve_node *node);
 size_t pawl__serve_app_count(struct pawl__serve_node *node); /* those too that are not open */

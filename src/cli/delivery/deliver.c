@@ -33,7 +33,7 @@ static bool look(void *context, const pawl_pipeline_status *status)
 }
 
 /* A line without its end is waited for, and a source that is away, too. */
-static pawl_status follow(pawl_delivery *delivery,
+static pawl_status follow(struct pawl__cli_delivery *delivery,
                           const char *name,
                           struct work *work,
                           pawl_error *reterr)
@@ -43,24 +43,31 @@ static pawl_status follow(pawl_delivery *delivery,
 
     work->state = PAWL_PIPELINE_RUNNING;
     while (work->state != PAWL_PIPELINE_FAILED && status != PAWL_CANCELLED) {
-        status = pawl_pipeline_drain(delivery, name, FOLLOW_MS, show, work, &error);
-        TRY(pawl_pipeline_get(delivery, name, look, work, reterr));
+        status = pawl__cli_pipeline_drain(delivery, name, FOLLOW_MS, show, work, &error);
+        TRY(pawl__cli_pipeline_visit(delivery, name, look, work, reterr));
     }
     return work->state == PAWL_PIPELINE_FAILED ? pawl__fail_with(reterr, status, &error) : PAWL_OK;
 }
 
 static pawl_status run_pipeline(const struct pawl__cli_run *run,
-                                pawl_delivery *delivery,
+                                struct pawl__cli_delivery *delivery,
                                 const char *name,
                                 struct work *work,
                                 pawl_error *reterr)
 {
-    bool ends = pawl__cli_args_has(run->args, "drain")
-                || strcmp(pawl__cli_args_value(run->args, "from"), "-") == 0;
+    bool is_stdin = strcmp(pawl__cli_args_value(run->args, "from"), "-") == 0;
+    bool ends = pawl__cli_args_has(run->args, "drain") || is_stdin;
 
+    if (is_stdin && delivery->here == NULL) {
+        return pawl__fail_advised(
+            reterr,
+            PAWL_BUSY,
+            "another process has the pipelines, and it cannot read this command's standard input; "
+            "stop it, write the lines to a file, or post them to a pipeline with --from http");
+    }
     TRY(pawl__cli_delivery_add(run, delivery, name, reterr));
-    TRY(pawl_pipeline_start(delivery, name, reterr));
-    pawl_status status = ends ? pawl_pipeline_drain(delivery, name, 0, show, work, reterr)
+    TRY(pawl__cli_pipeline_start(delivery, name, reterr));
+    pawl_status status = ends ? pawl__cli_pipeline_drain(delivery, name, 0, show, work, reterr)
                               : follow(delivery, name, work, reterr);
     pawl__cli_progress_done(&work->progress);
     TRY(status);
@@ -101,7 +108,7 @@ static bool note_name(void *context, const pawl_pipeline_status *status)
 }
 
 /* One that fails does not keep the others from being drained; the first error is the command's. */
-static pawl_status drain_all(pawl_delivery *delivery,
+static pawl_status drain_all(struct pawl__cli_delivery *delivery,
                              const struct names *names,
                              struct work *work,
                              pawl_error *reterr)
@@ -110,9 +117,9 @@ static pawl_status drain_all(pawl_delivery *delivery,
 
     for (size_t i = 0; i < names->count && first != PAWL_CANCELLED; i++) {
         pawl_error error = PAWL_ERROR_INIT;
-        pawl_status status = pawl_pipeline_start(delivery, names->items[i], &error);
+        pawl_status status = pawl__cli_pipeline_start(delivery, names->items[i], &error);
         if (status == PAWL_OK) {
-            status = pawl_pipeline_drain(delivery, names->items[i], 0, show, work, &error);
+            status = pawl__cli_pipeline_drain(delivery, names->items[i], 0, show, work, &error);
         }
         if (status != PAWL_OK && first == PAWL_OK) {
             *reterr = error;
@@ -123,27 +130,27 @@ static pawl_status drain_all(pawl_delivery *delivery,
 }
 
 /* Each waits out its own troubles until Ctrl-C. */
-static pawl_status follow_all(pawl_delivery *delivery,
+static pawl_status follow_all(struct pawl__cli_delivery *delivery,
                               const struct names *names,
                               struct work *work,
                               pawl_error *reterr)
 {
-    TRY(pawl_delivery_start(delivery, reterr));
+    TRY(delivery->here == NULL ? PAWL_OK : pawl_delivery_start(delivery->here, reterr));
     for (size_t i = 0; !pawl__cli_interrupted(); i = (i + 1) % names->count) {
-        (void)!pawl_pipeline_drain(delivery, names->items[i], FOLLOW_ALL_MS, show, work, NULL);
+        (void)!pawl__cli_pipeline_drain(delivery, names->items[i], FOLLOW_ALL_MS, show, work, NULL);
     }
     return PAWL_OK;
 }
 
 static pawl_status run_all(const struct pawl__cli_run *run,
-                           pawl_delivery *delivery,
+                           struct pawl__cli_delivery *delivery,
                            struct work *work,
                            pawl_error *reterr)
 {
     AUTO(names_done) struct names names = { .count = 0 };
 
     TRY(pawl__cli_delivery_add_configured(run, delivery, reterr));
-    TRY(pawl_pipeline_list(delivery, note_name, &names, reterr));
+    TRY(pawl__cli_pipeline_visit(delivery, NULL, note_name, &names, reterr));
     if (names.count == 0) {
         return pawl__fail_advised(
             reterr,
@@ -165,7 +172,8 @@ static pawl_status deliver_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     const char *name = pawl__cli_args_value(run->args, "name");
     struct work work = { .progress = pawl__cli_progress_start(run, "deliver", false) };
-    pawl_delivery *delivery = NULL;
+    struct pawl__serve_node *node = NULL;
+    struct pawl__cli_delivery delivery;
 
     name = name == NULL ? pawl__cli_args_value(run->args, "into") : name;
     bool runs_one = pawl__cli_args_has(run->args, "from");
@@ -176,11 +184,13 @@ static pawl_status deliver_run(struct pawl__cli_run *run, pawl_error *reterr)
     if (pawl__cli_args_has(run->args, "dry-run")) {
         return pawl__cli_delivery_preview(run, name, reterr);
     }
-    TRY(pawl__cli_delivery_open(run, &delivery, reterr));
-    pawl_status status = runs_one ? run_pipeline(run, delivery, name, &work, reterr)
-                                  : run_all(run, delivery, &work, reterr);
+    TRY(pawl__cli_delivery_reach(run, &delivery, reterr));
+    pawl__cli_deliver_listen(&delivery, &node);
+    pawl_status status = runs_one ? run_pipeline(run, &delivery, name, &work, reterr)
+                                  : run_all(run, &delivery, &work, reterr);
     pawl__cli_progress_done(&work.progress);
-    return pawl__cli_delivery_close(delivery, status, reterr);
+    pawl__cli_deliver_stop_listening(node);
+    return pawl__cli_delivery_leave(&delivery, status, reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_deliver = {
@@ -204,7 +214,11 @@ const struct pawl__cli_command pawl__cli_cmd_deliver = {
         "Without --from it runs every pipeline that is declared in pawl.yaml, under 'pipelines', "
         "or "
         "was declared before, unless it is paused.\n\n"
-        "One process at a time has the pipelines of a data directory; another one is exit code 5.",
+        "One process at a time has the pipelines of a data directory. While a node or another "
+        "'pawl "
+        "deliver' has them, this command asks that process to run the pipeline, and ends as it "
+        "would "
+        "otherwise; the pipeline goes on there. Standard input cannot be handed over: exit code 5.",
     .flags = FLAGS(PIPELINE_FROM_FLAG(.required = false),
                    PIPELINE_FLAGS,
                    FLAG("name",

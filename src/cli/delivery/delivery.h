@@ -4,14 +4,15 @@
 
 #include <pawl/delivery.h>
 
+#include "cli/delivery/reach.h"
 #include "cli/frame/command.h"
 #include "cli/frame/run.h"
 
-#define PIPELINE_FROM_FLAG(...)                                                             \
-    FLAG("from",                                                                            \
-         "SOURCE",                                                                          \
-         "What to read: nats://HOST:4222, ledger:LOCATION, a file of JSON lines, or - for " \
-         "standard input.",                                                                 \
+#define PIPELINE_FROM_FLAG(...)                                                                    \
+    FLAG("from",                                                                                   \
+         "SOURCE",                                                                                 \
+         "What to read: nats://HOST:4222, ledger:LOCATION, a file of JSON lines, http for events " \
+         "that are posted to a node, or - for standard input.",                                    \
          __VA_ARGS__)
 
 /* What a pipeline is made of, but for its name and source. */
@@ -67,6 +68,13 @@ PAWL_MUST_USE pawl_status pawl__cli_delivery_close(pawl_delivery *delivery,
                                                    pawl_status status,
                                                    pawl_error *reterr);
 
+/* While a `pawl deliver` has the directory open, other commands reach it on a socket. That it cannot listen is no reason not to
+ * deliver: it is logged, and *ret_node is NULL. */
+struct pawl__serve_node;
+void pawl__cli_deliver_listen(const struct pawl__cli_delivery *delivery,
+                              struct pawl__serve_node **ret_node);
+void pawl__cli_deliver_stop_listening(struct pawl__serve_node *node); /* NULL is fine */
+
 /* What the flags would make of the first events, and nothing else. */
 PAWL_MUST_USE pawl_status pawl__cli_delivery_preview(const struct pawl__cli_run *run,
                                                      const char *name,
@@ -74,18 +82,18 @@ PAWL_MUST_USE pawl_status pawl__cli_delivery_preview(const struct pawl__cli_run 
 
 /* Declares the pipeline that the flags describe. */
 PAWL_MUST_USE pawl_status pawl__cli_delivery_add(const struct pawl__cli_run *run,
-                                                 pawl_delivery *delivery,
+                                                 struct pawl__cli_delivery *delivery,
                                                  const char *name,
                                                  pawl_error *reterr);
 
 /* Declares the pipelines of pawl.yaml. */
 PAWL_MUST_USE pawl_status pawl__cli_delivery_add_configured(const struct pawl__cli_run *run,
-                                                            pawl_delivery *delivery,
+                                                            struct pawl__cli_delivery *delivery,
                                                             pawl_error *reterr);
 
 /* One pipeline as JSON, or in lines for people. */
 PAWL_MUST_USE pawl_status pawl__cli_delivery_print(const struct pawl__cli_run *run,
-                                                   pawl_delivery *delivery,
+                                                   struct pawl__cli_delivery *delivery,
                                                    const char *name,
                                                    pawl_error *reterr);
 

@@ -118,24 +118,23 @@ static bool add_name(void *context, const pawl_pipeline_status *status)
 
 /* The one that is named, or all. */
 static pawl_status find_pipelines(const struct pawl__cli_run *run,
-                                  pawl_delivery *delivery,
+                                  struct pawl__cli_delivery *delivery,
                                   struct names *names,
                                   pawl_error *reterr)
 {
     const char *only = pawl__cli_args_value(run->args, "pipeline");
 
-    TRY(only != NULL ? pawl_pipeline_get(delivery, only, add_name, names, reterr)
-                     : pawl_pipeline_list(delivery, add_name, names, reterr));
+    TRY(pawl__cli_pipeline_visit(delivery, only, add_name, names, reterr));
     return names->is_short ? pawl__fail(reterr, PAWL_NOMEM, "no memory for names") : PAWL_OK;
 }
 
 typedef pawl_status act_fn(const struct pawl__cli_run *run,
-                           pawl_delivery *delivery,
+                           struct pawl__cli_delivery *delivery,
                            const struct names *names,
                            pawl_error *reterr);
 
 static pawl_status act_opened(const struct pawl__cli_run *run,
-                              pawl_delivery *delivery,
+                              struct pawl__cli_delivery *delivery,
                               act_fn *act,
                               pawl_error *reterr)
 {
@@ -147,10 +146,10 @@ static pawl_status act_opened(const struct pawl__cli_run *run,
 
 static pawl_status with_delivery(struct pawl__cli_run *run, act_fn *act, pawl_error *reterr)
 {
-    pawl_delivery *delivery = NULL;
+    struct pawl__cli_delivery delivery;
 
-    TRY(pawl__cli_delivery_open(run, &delivery, reterr));
-    return pawl__cli_delivery_close(delivery, act_opened(run, delivery, act, reterr), reterr);
+    TRY(pawl__cli_delivery_reach(run, &delivery, reterr));
+    return pawl__cli_delivery_leave(&delivery, act_opened(run, &delivery, act, reterr), reterr);
 }
 
 /* --- list --- */
@@ -167,7 +166,7 @@ static bool add_event(void *context, const pawl_failed_event *event)
 }
 
 static pawl_status list_events(const struct pawl__cli_run *run,
-                               pawl_delivery *delivery,
+                               struct pawl__cli_delivery *delivery,
                                const struct names *names,
                                pawl_error *reterr)
 {
@@ -181,7 +180,8 @@ static pawl_status list_events(const struct pawl__cli_run *run,
     filter.newest_first = !pawl__cli_args_has(run->args, "oldest-first");
     filter.limit = (uint64_t)pawl__cli_args_number(run->args, "limit");
     for (size_t i = 0; i < names->count && status == PAWL_OK && rows.status == PAWL_OK; i++) {
-        status = pawl_failed_list(delivery, names->items[i], &filter, add_event, &rows, reterr);
+        status =
+            pawl__cli_failed_list(delivery, names->items[i], &filter, add_event, &rows, reterr);
     }
     return pawl__cli_rows_end(&rows, status);
 }
@@ -216,7 +216,7 @@ static const struct pawl__cli_command list = {
 /* --- export --- */
 
 static pawl_status export_events(const struct pawl__cli_run *run,
-                                 pawl_delivery *delivery,
+                                 struct pawl__cli_delivery *delivery,
                                  const struct names *names,
                                  pawl_error *reterr)
 {
@@ -230,7 +230,8 @@ static pawl_status export_events(const struct pawl__cli_run *run,
         &rows, &as_json, &pawl__failed_event_record, list_columns, COUNT_OF(list_columns), reterr);
     TRY(take_filter(run, &filter, reterr));
     for (size_t i = 0; i < names->count && status == PAWL_OK && rows.status == PAWL_OK; i++) {
-        status = pawl_failed_list(delivery, names->items[i], &filter, add_event, &rows, reterr);
+        status =
+            pawl__cli_failed_list(delivery, names->items[i], &filter, add_event, &rows, reterr);
     }
     return pawl__cli_rows_end(&rows, status);
 }
@@ -304,7 +305,7 @@ static bool show_event(void *context, const pawl_failed_event *event)
 
 /* Which pipeline has it, and prints it on the way when that is wanted. */
 static pawl_status find_event(const struct pawl__cli_run *run,
-                              pawl_delivery *delivery,
+                              struct pawl__cli_delivery *delivery,
                               const struct names *names,
                               bool is_printed,
                               const char **ret_pipeline,
@@ -316,7 +317,8 @@ static pawl_status find_event(const struct pawl__cli_run *run,
 
     filter.id = pawl_view_of(id);
     for (size_t i = 0; i < names->count && showing.pipeline == NULL; i++) {
-        TRY(pawl_failed_list(delivery, names->items[i], &filter, show_event, &showing, reterr));
+        TRY(pawl__cli_failed_list(
+            delivery, names->items[i], &filter, show_event, &showing, reterr));
         *ret_pipeline = names->items[i];
     }
     return showing.pipeline != NULL
@@ -325,7 +327,7 @@ static pawl_status find_event(const struct pawl__cli_run *run,
 }
 
 static pawl_status show_found(const struct pawl__cli_run *run,
-                              pawl_delivery *delivery,
+                              struct pawl__cli_delivery *delivery,
                               const struct names *names,
                               pawl_error *reterr)
 {
@@ -406,7 +408,7 @@ static pawl_status print_result(const struct pawl__cli_run *run,
 /* What a command decides, from its flags. */
 struct deciding {
     const struct pawl__cli_run *run;
-    pawl_delivery *delivery;
+    struct pawl__cli_delivery *delivery;
     pawl_failed_action action;
     pawl_failed_filter filter;
     pawl_failed_decision decision;
@@ -416,13 +418,13 @@ static pawl_status decide(struct deciding *deciding, const char *pipeline, pawl_
 {
     pawl_failed_result result = PAWL_FAILED_RESULT_INIT;
 
-    TRY(pawl_failed_act(deciding->delivery,
-                        pipeline,
-                        deciding->action,
-                        &deciding->filter,
-                        &deciding->decision,
-                        &result,
-                        reterr));
+    TRY(pawl__cli_failed_act(deciding->delivery,
+                             pipeline,
+                             deciding->action,
+                             &deciding->filter,
+                             &deciding->decision,
+                             &result,
+                             reterr));
     TRY(print_result(deciding->run, &result, reterr));
     return result.refused == 0 ? PAWL_OK
                                : pawl__fail(reterr,
@@ -453,7 +455,7 @@ static pawl_status decide_many(struct deciding *deciding,
         deciding->decision.expected = (uint64_t)pawl__cli_args_number(run->args, "expect");
         return decide(deciding, names->items[0], reterr);
     }
-    TRY(pawl_failed_count(
+    TRY(pawl__cli_failed_count(
         deciding->delivery, names->items[0], deciding->action, &deciding->filter, &count, reterr));
     pawl__buf_add_format(&text,
                          run->json ? "{\"matched\":%llu}\n"
@@ -463,7 +465,7 @@ static pawl_status decide_many(struct deciding *deciding,
 }
 
 static pawl_status decide_flags(const struct pawl__cli_run *run,
-                                pawl_delivery *delivery,
+                                struct pawl__cli_delivery *delivery,
                                 const struct names *names,
                                 pawl_failed_action action,
                                 pawl_error *reterr)
@@ -498,7 +500,7 @@ static pawl_status decide_flags(const struct pawl__cli_run *run,
 }
 
 static pawl_status retry_flags(const struct pawl__cli_run *run,
-                               pawl_delivery *delivery,
+                               struct pawl__cli_delivery *delivery,
                                const struct names *names,
                                pawl_error *reterr)
 {
@@ -506,7 +508,7 @@ static pawl_status retry_flags(const struct pawl__cli_run *run,
 }
 
 static pawl_status resolve_flags(const struct pawl__cli_run *run,
-                                 pawl_delivery *delivery,
+                                 struct pawl__cli_delivery *delivery,
                                  const struct names *names,
                                  pawl_error *reterr)
 {
@@ -514,7 +516,7 @@ static pawl_status resolve_flags(const struct pawl__cli_run *run,
 }
 
 static pawl_status abandon_flags(const struct pawl__cli_run *run,
-                                 pawl_delivery *delivery,
+                                 struct pawl__cli_delivery *delivery,
                                  const struct names *names,
                                  pawl_error *reterr)
 {

@@ -1,4 +1,5 @@
 #include <string.h>
+#include <unistd.h>
 
 #include "base/core/buf.h"
 #include "base/core/error.h"
@@ -84,29 +85,66 @@ static const struct {
     const char *flag;
     const char *field;
     bool is_switch;
+    bool is_path;
 } fields[] = {
-    { "into", "into", false },
-    { "source", "source", false },
-    { "generation", "generation", false },
-    { "id-field", "id_field", false },
-    { "filter", "filter", false },
-    { "unique-index", "unique_index", true },
-    { "stream", "stream", false },
-    { "consumer", "consumer", false },
-    { "subject", "subject", false },
-    { "create-stream", "create_stream", true },
-    { "creds", "creds_file", false },
-    { "nkey", "nkey_file", false },
-    { "tls-ca", "tls_ca", false },
-    { "tls-certificate", "tls_certificate", false },
-    { "tls-key", "tls_key", false },
-    { "complete-turns", "complete_turns", true },
+    { "into", "into", false, false },
+    { "source", "source", false, false },
+    { "generation", "generation", false, false },
+    { "id-field", "id_field", false, false },
+    { "filter", "filter", false, false },
+    { "unique-index", "unique_index", true, false },
+    { "stream", "stream", false, false },
+    { "consumer", "consumer", false, false },
+    { "subject", "subject", false, false },
+    { "create-stream", "create_stream", true, false },
+    { "creds", "creds_file", false, true },
+    { "nkey", "nkey_file", false, true },
+    { "tls-ca", "tls_ca", false, true },
+    { "tls-certificate", "tls_certificate", false, true },
+    { "tls-key", "tls_key", false, true },
+    { "complete-turns", "complete_turns", true, false },
 };
 
 static bool names_a_file(const char *from)
 {
-    return strcmp(from, "-") != 0 && strstr(from, "://") == NULL && strncmp(from, "ledger:", 7) != 0
-           && strncmp(from, "file:", 5) != 0;
+    return strcmp(from, "-") != 0 && strcmp(from, "http") != 0 && strstr(from, "://") == NULL
+           && strncmp(from, "ledger:", 7) != 0 && strncmp(from, "file:", 5) != 0;
+}
+
+/* Another process starts in another directory. */
+static pawl_status add_path(const char *prefix,
+                            const char *path,
+                            struct pawl__buf *text,
+                            pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *here = NULL;
+
+    pawl__buf_add_text(text, prefix);
+    if (path[0] != '/') {
+        here = getcwd(NULL, 0);
+        TRY(pawl__check_memory(here, "a path", reterr));
+        pawl__buf_add_format(text, "%s/", here);
+    }
+    pawl__buf_add_text(text, path);
+    return pawl__buf_check(text, "a path", reterr);
+}
+
+static bool is_plain_ledger(const char *from)
+{
+    return strncmp(from, "ledger:", 7) == 0 && strstr(from, "://") == NULL
+           && strncmp(&from[7], "sqlite:", 7) != 0 && strncmp(&from[7], "memory:", 7) != 0;
+}
+
+static pawl_status add_from(const char *given, struct pawl__buf *from, pawl_error *reterr)
+{
+    if (names_a_file(given) || strncmp(given, "file:", 5) == 0) {
+        return add_path("file:", names_a_file(given) ? given : &given[5], from, reterr);
+    }
+    if (is_plain_ledger(given)) {
+        return add_path("ledger:", &given[7], from, reterr);
+    }
+    pawl__buf_add_text(from, given);
+    return pawl__buf_check(from, "'--from'", reterr);
 }
 
 static pawl_status add_columns(const struct pawl__cli_run *run, json_t *object, pawl_error *reterr)
@@ -128,6 +166,19 @@ static pawl_status add_columns(const struct pawl__cli_run *run, json_t *object, 
     return PAWL_OK;
 }
 
+static pawl_status add_field(json_t *object, size_t index, const char *value, pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf path = BUF_INIT(PAWL_DECLARATION_BYTES_MAX);
+
+    if (fields[index].is_path) {
+        TRY(add_path("", value, &path, reterr));
+        value = path.data;
+    }
+    json_object_set_new(
+        object, fields[index].field, fields[index].is_switch ? json_true() : json_string(value));
+    return PAWL_OK;
+}
+
 static pawl_status declaration_of(const struct pawl__cli_run *run,
                                   const char *name,
                                   struct pawl__buf *json,
@@ -137,15 +188,13 @@ static pawl_status declaration_of(const struct pawl__cli_run *run,
     const char *given = pawl__cli_args_value(run->args, "from");
     json_auto_t *object = json_object();
 
-    pawl__buf_add_format(&from, "%s%s", names_a_file(given) ? "file:" : "", given);
-    TRY(pawl__buf_check(&from, "'--from'", reterr));
+    TRY(add_from(given, &from, reterr));
     json_object_set_new(object, "name", json_string(name));
     json_object_set_new(object, "from", json_string(from.data));
     for (size_t i = 0; i < COUNT_OF(fields); i++) {
         const char *value = pawl__cli_args_value(run->args, fields[i].flag);
         if (value != NULL) {
-            json_object_set_new(
-                object, fields[i].field, fields[i].is_switch ? json_true() : json_string(value));
+            TRY(add_field(object, i, value, reterr));
         }
     }
     TRY(add_columns(run, object, reterr));
@@ -156,14 +205,14 @@ static pawl_status declaration_of(const struct pawl__cli_run *run,
 }
 
 pawl_status pawl__cli_delivery_add(const struct pawl__cli_run *run,
-                                   pawl_delivery *delivery,
+                                   struct pawl__cli_delivery *delivery,
                                    const char *name,
                                    pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf json = BUF_INIT(PAWL_DECLARATION_BYTES_MAX);
 
     TRY(declaration_of(run, name, &json, reterr));
-    return pawl_pipeline_add(delivery, pawl__buf_view(&json), reterr);
+    return pawl__cli_pipeline_add(delivery, pawl__buf_view(&json), reterr);
 }
 
 /* --- dry run --- */
@@ -267,12 +316,12 @@ static bool print_one(void *context, const pawl_pipeline_status *status)
 }
 
 pawl_status pawl__cli_delivery_print(const struct pawl__cli_run *run,
-                                     pawl_delivery *delivery,
+                                     struct pawl__cli_delivery *delivery,
                                      const char *name,
                                      pawl_error *reterr)
 {
     struct shown shown = { .run = run, .reterr = reterr };
 
-    TRY(pawl_pipeline_get(delivery, name, print_one, &shown, reterr));
+    TRY(pawl__cli_pipeline_visit(delivery, name, print_one, &shown, reterr));
     return shown.status;
 }

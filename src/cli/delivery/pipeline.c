@@ -13,7 +13,7 @@
     "orders.jsonl --into orders orders && "
 
 typedef pawl_status act_fn(const struct pawl__cli_run *run,
-                           pawl_delivery *delivery,
+                           struct pawl__cli_delivery *delivery,
                            const char *name,
                            pawl_error *reterr);
 
@@ -21,10 +21,10 @@ typedef pawl_status act_fn(const struct pawl__cli_run *run,
 static pawl_status with_pipeline(struct pawl__cli_run *run, act_fn *act, pawl_error *reterr)
 {
     const char *name = pawl__cli_args_operand(run->args, 0);
-    pawl_delivery *delivery = NULL;
+    struct pawl__cli_delivery delivery;
 
-    TRY(pawl__cli_delivery_open(run, &delivery, reterr));
-    return pawl__cli_delivery_close(delivery, act(run, delivery, name, reterr), reterr);
+    TRY(pawl__cli_delivery_reach(run, &delivery, reterr));
+    return pawl__cli_delivery_leave(&delivery, act(run, &delivery, name, reterr), reterr);
 }
 
 /* --- list --- */
@@ -56,7 +56,7 @@ static bool add_row(void *context, const pawl_pipeline_status *status)
 }
 
 static pawl_status list_all(const struct pawl__cli_run *run,
-                            pawl_delivery *delivery,
+                            struct pawl__cli_delivery *delivery,
                             const char *name,
                             pawl_error *reterr)
 {
@@ -70,7 +70,7 @@ static pawl_status list_all(const struct pawl__cli_run *run,
 
     (void)name;
     pawl__table_init(&list.table, columns, COUNT_OF(columns), &options);
-    pawl_status status = pawl_pipeline_list(delivery, add_row, &list, reterr);
+    pawl_status status = pawl__cli_pipeline_visit(delivery, NULL, add_row, &list, reterr);
     status = status == PAWL_OK ? list.status : status;
     status = status == PAWL_OK ? pawl__table_end(&list.table, reterr) : status;
     pawl__table_done(&list.table);
@@ -113,7 +113,7 @@ static const struct pawl__cli_command show = {
 /* --- add and remove --- */
 
 static pawl_status add(const struct pawl__cli_run *run,
-                       pawl_delivery *delivery,
+                       struct pawl__cli_delivery *delivery,
                        const char *name,
                        pawl_error *reterr)
 {
@@ -143,11 +143,11 @@ static const struct pawl__cli_command add_command = {
 };
 
 static pawl_status remove_one(const struct pawl__cli_run *run,
-                              pawl_delivery *delivery,
+                              struct pawl__cli_delivery *delivery,
                               const char *name,
                               pawl_error *reterr)
 {
-    return pawl_pipeline_remove(
+    return pawl__cli_pipeline_remove(
         delivery, name, pawl__cli_args_has(run->args, "unsafe-drop-pending"), reterr);
 }
 
@@ -174,12 +174,12 @@ static const struct pawl__cli_command remove_command = {
 /* --- pause and resume --- */
 
 static pawl_status pause_one(const struct pawl__cli_run *run,
-                             pawl_delivery *delivery,
+                             struct pawl__cli_delivery *delivery,
                              const char *name,
                              pawl_error *reterr)
 {
     (void)run;
-    return pawl_pipeline_pause(delivery, name, reterr);
+    return pawl__cli_pipeline_pause(delivery, name, reterr);
 }
 
 static pawl_status pause_run(struct pawl__cli_run *run, pawl_error *reterr)
@@ -198,12 +198,12 @@ static const struct pawl__cli_command pause_command = {
 };
 
 static pawl_status resume_one(const struct pawl__cli_run *run,
-                              pawl_delivery *delivery,
+                              struct pawl__cli_delivery *delivery,
                               const char *name,
                               pawl_error *reterr)
 {
     (void)run;
-    return pawl_pipeline_resume(delivery, name, reterr);
+    return pawl__cli_pipeline_resume(delivery, name, reterr);
 }
 
 static pawl_status resume_run(struct pawl__cli_run *run, pawl_error *reterr)

@@ -101,7 +101,7 @@ static json_t *object_of(const struct pawl__section *section,
     return object;
 }
 
-static pawl_status add_one(pawl_delivery *delivery,
+static pawl_status add_one(struct pawl__cli_delivery *delivery,
                            const struct pawl__section *section,
                            pawl_error *reterr)
 {
@@ -110,7 +110,7 @@ static pawl_status add_one(pawl_delivery *delivery,
 
     json_object_set_new(object, "name", json_string(section->name));
     TRY(pawl__json_dump(object, &json, reterr));
-    return pawl_pipeline_add(delivery, pawl__buf_view(&json), reterr);
+    return pawl__cli_pipeline_add(delivery, pawl__buf_view(&json), reterr);
 }
 
 bool pawl__cli_delivery_is_configured(const struct pawl__cli_run *run)
@@ -119,7 +119,7 @@ bool pawl__cli_delivery_is_configured(const struct pawl__cli_run *run)
 }
 
 pawl_status pawl__cli_delivery_add_configured(const struct pawl__cli_run *run,
-                                              pawl_delivery *delivery,
+                                              struct pawl__cli_delivery *delivery,
                                               pawl_error *reterr)
 {
     const struct pawl__section *pipelines = pawl__config_section(run->config, "pipelines");

@@ -105,6 +105,29 @@ static pawl_status parse_limits(const struct pawl__cli_run *run,
     return PAWL_OK;
 }
 
+/* A file that nobody has open is opened here, which needs no pipeline. */
+static pawl_status run_statement(const struct pawl__cli_run *run,
+                                 const char *sql,
+                                 const pawl_query_options *options,
+                                 struct printing *printing,
+                                 pawl_error *reterr)
+{
+    struct pawl__cli_delivery delivery;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = pawl__cli_delivery_find_process(run, &delivery, &error);
+
+    if (status == PAWL_OK) {
+        status = pawl__cli_delivery_select(&delivery, sql, options, print_row, printing, &error);
+        if (status != PAWL_NOT_FOUND) {
+            status = pawl__cli_delivery_leave(&delivery, status, &error);
+            return status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, &error);
+        }
+        (void)!pawl__cli_delivery_leave(&delivery, status, NULL); /* it has no such file open */
+    }
+    return pawl_delivery_query(
+        pawl__config_text(run->config, PAWL__DATA), sql, options, print_row, printing, reterr);
+}
+
 static pawl_status sql_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *sql = NULL;
@@ -114,8 +137,7 @@ static pawl_status sql_run(struct pawl__cli_run *run, pawl_error *reterr)
     TRY(parse_limits(run, &options, reterr));
     TRY(pawl__cli_input_read(
         "statement", pawl__cli_args_operand(run->args, 0), SQL_BYTES_MAX, &sql, reterr));
-    TRY(pawl_delivery_query(
-        pawl__config_text(run->config, PAWL__DATA), sql, &options, print_row, &printing, reterr));
+    TRY(run_statement(run, sql, &options, &printing, reterr));
     TRY(printing.status);
     return printing.count > 0 ? pawl__table_end(&printing.table, reterr) : PAWL_OK;
 }
@@ -128,7 +150,8 @@ const struct pawl__cli_command pawl__cli_cmd_sql = {
         "transaction that only reads, and prints its rows. Tables: those of pipelines, "
         "failed_events, delivery_losses. SQL sees no other files and no network. What would write "
         "is exit code 1, what DuckDB does not understand exit code 2, a query over its time or "
-        "memory exit code 5 or 1. While another process has the file it is exit code 5.",
+        "memory exit code 5 or 1. While a node or a 'pawl deliver' has the file, that process runs "
+        "the statement; while any other process has it, it is exit code 5.",
     .flags = FLAGS(FLAG("timeout", "DURATION", "How long it may take.", .fallback = "30s"),
                    FLAG("memory", "SIZE", "How much memory it may use.", .fallback = "256MiB")),
     .operands =

@@ -26,13 +26,13 @@ static void add_count(struct pawl__buf *text, const char *what, uint64_t count, 
 }
 
 static pawl_status print_status(const struct pawl__cli_run *run,
-                                pawl_delivery *delivery,
+                                struct pawl__cli_delivery *delivery,
                                 pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(1 << 16);
     pawl_wal_status status = PAWL_WAL_STATUS_INIT;
 
-    TRY(pawl_wal_get_status(delivery, pawl__cli_args_operand(run->args, 0), &status, reterr));
+    TRY(pawl__cli_wal_get_status(delivery, pawl__cli_args_operand(run->args, 0), &status, reterr));
     if (run->json) {
         pawl__record_write(&pawl__wal_status_record, &status, &text);
         pawl__buf_add_char(&text, '\n');
@@ -54,10 +54,10 @@ static pawl_status print_status(const struct pawl__cli_run *run,
 
 static pawl_status status_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    pawl_delivery *delivery = NULL;
+    struct pawl__cli_delivery delivery;
 
-    TRY(pawl__cli_delivery_open(run, &delivery, reterr));
-    return pawl__cli_delivery_close(delivery, print_status(run, delivery, reterr), reterr);
+    TRY(pawl__cli_delivery_reach(run, &delivery, reterr));
+    return pawl__cli_delivery_leave(&delivery, print_status(run, &delivery, reterr), reterr);
 }
 
 static const struct pawl__cli_command status_command = {
@@ -103,14 +103,14 @@ static bool visit_entry(void *context, const pawl_wal_entry *entry)
 }
 
 static pawl_status print_entries(const struct pawl__cli_run *run,
-                                 pawl_delivery *delivery,
+                                 struct pawl__cli_delivery *delivery,
                                  const pawl_wal_filter *filter,
                                  uint64_t *ret_count,
                                  pawl_error *reterr)
 {
     struct printing printing = { .reterr = reterr };
 
-    TRY(pawl_wal_read(
+    TRY(pawl__cli_wal_read(
         delivery, pawl__cli_args_operand(run->args, 0), filter, visit_entry, &printing, reterr));
     *ret_count = printing.count;
     return printing.status;
@@ -119,15 +119,15 @@ static pawl_status print_entries(const struct pawl__cli_run *run,
 static pawl_status pending_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     pawl_wal_filter filter = PAWL_WAL_FILTER_INIT;
-    pawl_delivery *delivery = NULL;
+    struct pawl__cli_delivery delivery;
     uint64_t count = 0;
 
     filter.pending = true;
     filter.from = (uint64_t)pawl__cli_args_number(run->args, "from");
     filter.limit = (uint64_t)pawl__cli_args_number(run->args, "limit");
-    TRY(pawl__cli_delivery_open(run, &delivery, reterr));
-    return pawl__cli_delivery_close(
-        delivery, print_entries(run, delivery, &filter, &count, reterr), reterr);
+    TRY(pawl__cli_delivery_reach(run, &delivery, reterr));
+    return pawl__cli_delivery_leave(
+        &delivery, print_entries(run, &delivery, &filter, &count, reterr), reterr);
 }
 
 static const struct pawl__cli_command pending = {
@@ -145,7 +145,7 @@ static const struct pawl__cli_command pending = {
 };
 
 static pawl_status show_one(const struct pawl__cli_run *run,
-                            pawl_delivery *delivery,
+                            struct pawl__cli_delivery *delivery,
                             const char *lsn,
                             pawl_error *reterr)
 {
@@ -166,11 +166,11 @@ static pawl_status show_one(const struct pawl__cli_run *run,
 
 static pawl_status show_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    pawl_delivery *delivery = NULL;
+    struct pawl__cli_delivery delivery;
 
-    TRY(pawl__cli_delivery_open(run, &delivery, reterr));
-    return pawl__cli_delivery_close(
-        delivery, show_one(run, delivery, pawl__cli_args_operand(run->args, 1), reterr), reterr);
+    TRY(pawl__cli_delivery_reach(run, &delivery, reterr));
+    return pawl__cli_delivery_leave(
+        &delivery, show_one(run, &delivery, pawl__cli_args_operand(run->args, 1), reterr), reterr);
 }
 
 static const struct pawl__cli_command show = {

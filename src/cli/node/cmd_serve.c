@@ -225,7 +225,9 @@ static pawl_status own_places(const struct pawl__cli_run *run,
 
 static pawl_status configure_pipelines(void *context, pawl_delivery *delivery, pawl_error *reterr)
 {
-    return pawl__cli_delivery_add_configured(context, delivery, reterr);
+    struct pawl__cli_delivery here = { .run = context, .here = delivery };
+
+    return pawl__cli_delivery_add_configured(context, &here, reterr);
 }
 
 /* A directory of applications alone has no pipelines. */

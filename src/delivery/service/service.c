@@ -74,7 +74,7 @@ pawl_status pawl__delivery_find(struct pawl_delivery *delivery,
     }
     pawl__unlock(&delivery->lock);
     if (runner == NULL) {
-        return pawl__fail(reterr, PAWL_NOT_FOUND, "no pipeline '%s' in '%s'", name, delivery->dir);
+        return pawl__fail(reterr, PAWL_NOT_FOUND, "no pipeline '%s'", name);
     }
     *ret_runner = runner;
     return PAWL_OK;

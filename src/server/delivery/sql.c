@@ -73,13 +73,15 @@ static bool add_row(void *context, const pawl_query_row *row)
     return !result->rows.broken;
 }
 
-/* What is wrong with the statement is the fault of whoever wrote it, also when DuckDB says so. */
+/* What is wrong with the statement is the fault of whoever wrote it, also when DuckDB says so. On the socket errors are told
+ * as they are. */
 static pawl_status blame(struct pawl__serve_call *call,
                          pawl_status status,
                          const pawl_error *error,
                          pawl_error *reterr)
 {
-    bool is_theirs = status == PAWL_INVALID || status == PAWL_CONFLICT || status == PAWL_DENIED;
+    bool is_theirs = (status == PAWL_INVALID || status == PAWL_CONFLICT || status == PAWL_DENIED)
+                     && !pawl__http_is_trusted(call->request);
 
     return is_theirs ? pawl__serve_refuse(
                call, pawl__http_problem_of(status), reterr, "%s", error->message)
