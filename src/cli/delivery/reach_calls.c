@@ -5,7 +5,7 @@
 
 #include "base/core/error.h"
 #include "base/os/clock.h"
-#include "base/os/display.h"
+#include "base/terminal/display.h"
 #include "cli/delivery/decode.h"
 #include "cli/delivery/reach.h"
 #include "records/delivery.h"

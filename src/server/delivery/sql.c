@@ -1,6 +1,6 @@
 /* POST /v1/sql: one statement that only reads, on a connection of the file that pipelines write to. */
 #include "base/core/error.h"
-#include "base/os/display.h"
+#include "base/terminal/display.h"
 #include "server/delivery/delivery.h"
 
 #define ROWS_BYTES_MAX ((size_t)64 << 20)
