@@ -32,6 +32,7 @@ static const struct pawl__cli_command root = {
                          &pawl__cli_cmd_audit,
                          &pawl__cli_cmd_publish,
                          &pawl__cli_cmd_outbox,
+                         &pawl__cli_cmd_sim,
                          &pawl__cli_cmd_serve,
                          &pawl__cli_cmd_token,
                          &pawl__cli_cmd_doctor,

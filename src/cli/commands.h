@@ -23,6 +23,7 @@ extern const struct pawl__cli_command pawl__cli_cmd_man;
 extern const struct pawl__cli_command pawl__cli_cmd_pipeline;
 extern const struct pawl__cli_command pawl__cli_cmd_rebuild;
 extern const struct pawl__cli_command pawl__cli_cmd_seq;
+extern const struct pawl__cli_command pawl__cli_cmd_sim;
 extern const struct pawl__cli_command pawl__cli_cmd_serve;
 extern const struct pawl__cli_command pawl__cli_cmd_sql;
 extern const struct pawl__cli_command pawl__cli_cmd_token;

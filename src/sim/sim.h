@@ -21,6 +21,38 @@ enum sim_defect {
 };
 const char *pawl__sim_defect_name(enum sim_defect defect); /* "ack-before-fsync" */
 
+/* What may happen in a run, as bits. */
+enum sim_fault {
+    SIM_KILL = 1 << 0,  /* the process dies, also in the middle of a commit that arrives late */
+    SIM_POWER = 1 << 1, /* and the disk forgets what was not synced */
+    SIM_CALLS = 1 << 2, /* calls fail, or do their work and lose the answer */
+    SIM_CONNECTION = 1 << 3, /* messages and acknowledgements are lost or change their order */
+    SIM_OUTAGE = 1 << 4,     /* the sink is out of order for a while */
+    SIM_CLOCK = 1 << 5,      /* the wall clock steps by an hour */
+    SIM_STREAM = 1 << 6,     /* it is purged, recreated, or loses its tail */
+    SIM_STORES = 1 << 7,     /* WAL and sink are lost, or replaced by older copies */
+    SIM_ALL_FAULTS = (1 << 8) - 1,
+};
+enum { SIM_FAULT_COUNT = 8 };
+const char *pawl__sim_fault_name(size_t bit); /* "kill"; NULL beyond the last */
+
+/* A pipeline's settings, for those who have others than the simulation. */
+struct sim_settings {
+    uint32_t retries_max;
+    int64_t retry_interval_ns;
+    int64_t retry_backoff_ns;
+    int64_t entry_ttl_ns;
+    int64_t lease_ns;
+    bool no_sync; /* the WAL answers before its disk has the bytes */
+};
+
+struct sim_options {
+    uint64_t seed;
+    unsigned faults; /* of sim_fault */
+    enum sim_defect defect;
+    const struct sim_settings *settings; /* NULL: short times, so that more happens */
+};
+
 /* What a run did and found. */
 struct sim_report {
     uint64_t hash;      /* of the trace */
@@ -35,8 +67,7 @@ struct sim_report {
 };
 
 /* Runs delivery once. `trace` may be NULL. FAILED or NOMEM: the simulation itself could not run. */
-PAWL_MUST_USE pawl_status pawl__sim_delivery(uint64_t seed,
-                                             enum sim_defect defect,
+PAWL_MUST_USE pawl_status pawl__sim_delivery(const struct sim_options *options,
                                              struct pawl__buf *trace,
                                              struct sim_report *ret_report,
                                              pawl_error *reterr);

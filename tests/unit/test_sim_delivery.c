@@ -10,6 +10,7 @@
 #include "lib/repeat.h"
 
 #include "base/core/macros.h"
+#include "base/os/clock.h"
 #include "sim/sim.h"
 
 enum { SEEDS = 1000, TRACE_BYTES_MAX = 4 << 20 };
@@ -21,7 +22,8 @@ static struct sim_report run(uint64_t seed, enum sim_defect defect)
     pawl_error error = PAWL_ERROR_INIT;
     struct sim_report report;
 
-    assert_ok(pawl__sim_delivery(seed, defect, NULL, &report, &error), &error);
+    const struct sim_options options = { seed, SIM_ALL_FAULTS, defect, NULL };
+    assert_ok(pawl__sim_delivery(&options, NULL, &report, &error), &error);
     return report;
 }
 
@@ -31,7 +33,8 @@ static void print_trace(uint64_t seed)
     pawl_error error = PAWL_ERROR_INIT;
     struct sim_report report;
 
-    assert_ok(pawl__sim_delivery(seed, SIM_NO_DEFECT, &trace, &report, &error), &error);
+    const struct sim_options options = { seed, SIM_ALL_FAULTS, SIM_NO_DEFECT, NULL };
+    assert_ok(pawl__sim_delivery(&options, &trace, &report, &error), &error);
     fwrite(trace.data, 1, trace.len, stderr);
     pawl__buf_done(&trace);
 }
@@ -127,6 +130,58 @@ static void test_the_same_seed_gives_the_same_trace(void **state)
     assert_true(run(1, SIM_NO_DEFECT).hash != run(2, SIM_NO_DEFECT).hash);
 }
 
+/* Each kind alone, and none at all: then nothing fails, and nothing has to be started twice. */
+static void test_only_the_faults_that_are_allowed_happen(void **state)
+{
+    struct sim_report report;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct sim_options options = { .seed = seed };
+        assert_ok(pawl__sim_delivery(&options, NULL, &report, &error), &error);
+        assert_true(report.is_clean);
+        assert_int_equal(report.faults, 0);
+        assert_int_equal(report.reopened, 1);
+        for (unsigned bit = 0; bit < SIM_FAULT_COUNT; bit++) {
+            options.faults = 1U << bit;
+            assert_ok(pawl__sim_delivery(&options, NULL, &report, &error), &error);
+            if (!report.is_clean) {
+                fail_msg(
+                    "%s, seed %" PRIu64 ": %s", pawl__sim_fault_name(bit), seed, report.violation);
+            }
+        }
+    }
+}
+
+static void test_a_pipeline_with_the_settings_of_people_settles_too(void **state)
+{
+    static const struct sim_settings defaults = {
+        .retries_max = 100,
+        .retry_interval_ns = 30 * NS_PER_S,
+        .retry_backoff_ns = 5 * NS_PER_S,
+        .entry_ttl_ns = INT64_C(168) * 3600 * NS_PER_S,
+        .lease_ns = 120 * NS_PER_S,
+    };
+    struct sim_settings no_sync = defaults;
+    struct sim_report report;
+    pawl_error error = PAWL_ERROR_INIT;
+    bool found = false;
+
+    (void)state;
+    no_sync.no_sync = true;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct sim_options options = { seed, SIM_ALL_FAULTS, SIM_NO_DEFECT, &defaults };
+        assert_ok(pawl__sim_delivery(&options, NULL, &report, &error), &error);
+        assert_string_equal(report.violation, "");
+        assert_true(report.is_clean);
+        options.settings = &no_sync;
+        assert_ok(pawl__sim_delivery(&options, NULL, &report, &error), &error);
+        found |= !report.is_clean;
+    }
+    assert_true(found);
+}
+
 static void expect_found(enum sim_defect defect, uint64_t seeds)
 {
     for (uint64_t seed = 1; seed <= seeds; seed++) {
@@ -160,6 +215,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_every_event_arrives_once_whatever_happens),
         cmocka_unit_test(test_faults_that_were_found_once_stay_away),
         cmocka_unit_test(test_the_same_seed_gives_the_same_trace),
+        cmocka_unit_test(test_only_the_faults_that_are_allowed_happen),
+        cmocka_unit_test(test_a_pipeline_with_the_settings_of_people_settles_too),
         cmocka_unit_test(test_it_finds_an_acknowledgement_before_the_fsync),
         cmocka_unit_test(test_it_finds_ids_from_a_counter_of_the_process),
         cmocka_unit_test(test_it_finds_a_confirmation_before_the_commit),

@@ -7,9 +7,11 @@ void pawl__sim_crash(struct sim_delivery *sim)
     pawl_error error = PAWL_ERROR_INIT;
     bool is_power_cut = pawl__sim_coin(&sim->world, 500);
 
-    if (!sim->is_alive) {
+    if (!sim->is_alive || (sim->allowed & (SIM_KILL | SIM_POWER)) == 0) {
         return;
     }
+    is_power_cut =
+        (is_power_cut && (sim->allowed & SIM_POWER) != 0) || (sim->allowed & SIM_KILL) == 0;
     sim->is_alive = false;
     sim->faults++;
     pawl__sim_trace(&sim->world, is_power_cut ? "POWER CUT" : "KILL", sim->opened, 0);
@@ -76,7 +78,10 @@ void pawl__sim_disaster(struct sim_delivery *sim)
     uint64_t which =
         pawl__sim_below(&sim->world, 5); /* WAL alone, sink alone, and more rarely both */
 
-    pawl__sim_crash(sim);
+    if (sim->is_alive) {
+        pawl__sim_crash(sim);
+        sim->is_alive = false; /* nobody replaces the stores of a process that runs */
+    }
     if (which != 1 && which != 3) {
         replace_wal(sim, draw(sim, sim->wal_copies, sizeof(*sim->wal_copies)));
     }

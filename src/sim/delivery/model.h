@@ -65,6 +65,7 @@ struct sim_parked {
 struct sim_delivery {
     struct sim_world world;
     enum sim_defect defect;
+    unsigned allowed; /* of sim_fault */
     uint64_t faults;
 
     /* The process. */
@@ -72,6 +73,8 @@ struct sim_delivery {
     bool is_open;
     uint64_t opened;
     struct delivery_settings settings;
+    int64_t drain_ns_max;
+    int64_t quiet_step_ms; /* between two steps, at most, once it is quiet */
     struct delivery_pipeline pipeline;
 
     /* The broker. */
@@ -114,7 +117,10 @@ struct sim_delivery {
 void pawl__sim_models_init(struct sim_delivery *sim);
 void pawl__sim_unpark(struct sim_delivery *sim, bool run);
 
-/* crash.c */
+/* Chance, as far as this kind of fault is allowed. It is drawn in any case, so that a seed stays what it is. */
+bool pawl__sim_strikes(struct sim_delivery *sim, enum sim_fault fault, unsigned per_mille);
+
+/* crash.c. Nothing happens when neither a kill nor a power cut is allowed. */
 void pawl__sim_crash(struct sim_delivery *sim);
 void pawl__sim_disaster(struct sim_delivery *sim); /* stores are lost or replaced by older copies */
 void pawl__sim_take_copies(struct sim_delivery *sim);

@@ -150,7 +150,7 @@ static pawl_status apply(struct delivery_sink *sink,
         TRY(sim_after(sim, 0, PAWL_IO, reterr));
     }
     if (transaction->count > 0 && transaction->count <= SIM_OUTCOMES_MAX
-        && transaction->loss_count <= SIM_LOSSES_MAX && pawl__sim_happens(&sim->world, 12)) {
+        && transaction->loss_count <= SIM_LOSSES_MAX && pawl__sim_strikes(sim, SIM_KILL, 12)) {
         return park(sim, transaction, reterr);
     }
     TRY(run(sim, transaction, reterr));

@@ -34,7 +34,7 @@ static void number_messages(struct sim_delivery *sim, size_t count)
 /* Some of what was sent does not arrive, and nobody says so. */
 static size_t lose_some(struct sim_delivery *sim, const struct delivery_batch *batch)
 {
-    bool loses = pawl__sim_happens(&sim->world, 80);
+    bool loses = pawl__sim_strikes(sim, SIM_CONNECTION, 80);
     size_t count = 0;
 
     sim->faults += loses;
@@ -61,7 +61,7 @@ static pawl_status fetch(struct delivery_source *source,
     }
     TRY(inner(source)->ops->fetch(inner(source), limits, &batch, reterr));
     size_t count = lose_some(sim, &batch);
-    if (pawl__sim_happens(&sim->world, 200)) {
+    if (pawl__sim_strikes(sim, SIM_CONNECTION, 200)) {
         shuffle(sim, count);
     }
     if (sim->defect == SIM_PROCESS_COUNTER_ID) {
@@ -95,7 +95,7 @@ static pawl_status ack(struct delivery_source *source,
     for (size_t i = 0; i < count; i++) {
         TRY(sim_before(sim, 5, PAWL_UNAVAILABLE, reterr));
         sim->unsafe_acks += !pawl__sim_is_durable(sim, messages[i].payload);
-        if (pawl__sim_happens(&sim->world, 60)) {
+        if (pawl__sim_strikes(sim, SIM_CONNECTION, 60)) {
             sim->faults++;
             continue; /* lost on the way */
         }

@@ -15,13 +15,13 @@ static inline pawl_status sim_before(struct sim_delivery *sim,
                                      pawl_status failure,
                                      pawl_error *reterr)
 {
-    if (sim->is_alive && pawl__sim_happens(&sim->world, 4)) {
+    if (sim->is_alive && pawl__sim_strikes(sim, SIM_KILL | SIM_POWER, 4)) {
         pawl__sim_crash(sim);
     }
     if (!sim->is_alive) {
         return pawl__fail(reterr, PAWL_CANCELLED, "the process is dead");
     }
-    if (pawl__sim_happens(&sim->world, fail_per_mille)) {
+    if (pawl__sim_strikes(sim, SIM_CALLS, fail_per_mille)) {
         sim->faults++;
         pawl__sim_trace(&sim->world, "a call fails", (uint64_t)failure, 0);
         return pawl__fail(reterr, failure, "it does not answer");
@@ -35,11 +35,11 @@ static inline pawl_status sim_after(struct sim_delivery *sim,
                                     pawl_status failure,
                                     pawl_error *reterr)
 {
-    if (pawl__sim_happens(&sim->world, 6)) {
+    if (pawl__sim_strikes(sim, SIM_KILL | SIM_POWER, 6)) {
         pawl__sim_crash(sim);
         return pawl__fail(reterr, PAWL_CANCELLED, "the process is dead");
     }
-    if (pawl__sim_happens(&sim->world, lose_per_mille)) {
+    if (pawl__sim_strikes(sim, SIM_CALLS, lose_per_mille)) {
         sim->faults++;
         pawl__sim_trace(&sim->world, "an answer is lost", (uint64_t)failure, 0);
         return pawl__fail(reterr, failure, "the answer was lost");

@@ -23,9 +23,21 @@ enum happening {
     QUIET,
 };
 
-enum { LIFE_MS = 120000, DRAIN_S_MAX = 6000 };
+enum { LIFE_MS = 120000, DRAIN_S_MAX = 6000, BACKOFF_S_MAX = 300 };
 
-static struct delivery_settings settings(void)
+static void use_settings(struct delivery_settings *s, const struct sim_settings *given)
+{
+    s->retry.attempts_max = given->retries_max;
+    s->retry.ttl_ns = given->entry_ttl_ns;
+    s->retry.backoff =
+        (struct pawl__backoff){ given->retry_backoff_ns,
+                                MAX(given->retry_backoff_ns, BACKOFF_S_MAX * NS_PER_S) };
+    s->outage = s->retry.backoff;
+    s->retry_interval_ns = given->retry_interval_ns;
+    s->lease_ns = given->lease_ns;
+}
+
+static struct delivery_settings settings(const struct sim_settings *given)
 {
     struct delivery_settings s = pawl__delivery_settings_default();
 
@@ -43,7 +55,25 @@ static struct delivery_settings settings(void)
     s.checkpoint_age_ns = 8 * NS_PER_S;
     s.checkpoint_bytes = 4096;
     s.state_interval_ns = 5 * NS_PER_S;
+    if (given != NULL) {
+        use_settings(&s, given);
+    }
     return s;
+}
+
+/* Until the last event is given up that will never be a row. */
+static int64_t drain_ns_max(const struct delivery_settings *s)
+{
+    int64_t each_ns = s->retry.backoff.max_ns + s->retry_interval_ns;
+    bool is_endless = s->retry.attempts_max > s->retry.ttl_ns / each_ns;
+    int64_t tries_ns = is_endless ? s->retry.ttl_ns : (int64_t)s->retry.attempts_max * each_ns;
+
+    return DRAIN_S_MAX * NS_PER_S + 2 * MIN(tries_ns, s->retry.ttl_ns);
+}
+
+bool pawl__sim_strikes(struct sim_delivery *sim, enum sim_fault fault, unsigned per_mille)
+{
+    return pawl__sim_happens(&sim->world, per_mille) && (sim->allowed & (unsigned)fault) != 0;
 }
 
 /* --- the process --- */
@@ -113,8 +143,8 @@ static void run_process(struct sim_delivery *sim)
         pawl__sim_plan(&sim->world, pawl__sim_ms(&sim->world, 100, 5000), START, 0);
         return;
     }
-    pawl__sim_plan(
-        &sim->world, pawl__sim_ms(&sim->world, 20, sim->world.is_quiet ? 2000 : 400), STEP, 0);
+    int64_t longest_ms = sim->world.is_quiet ? sim->quiet_step_ms : 400;
+    pawl__sim_plan(&sim->world, pawl__sim_ms(&sim->world, 20, longest_ms), STEP, 0);
 }
 
 /* --- the plan of a life --- */
@@ -124,19 +154,35 @@ static int64_t some_time(struct sim_delivery *sim)
     return pawl__sim_ms(&sim->world, 0, LIFE_MS - 1);
 }
 
-static void plan_some(struct sim_delivery *sim, enum happening kind, uint64_t at_most)
+/* A fault that is not allowed is drawn, and does not happen. */
+static void plan_fault(struct sim_delivery *sim, enum happening kind, unsigned fault)
+{
+    int64_t in_ns = some_time(sim);
+
+    if (fault == 0 || (sim->allowed & fault) != 0) {
+        pawl__sim_plan(&sim->world, in_ns, (int)kind, 0);
+    }
+}
+
+static void plan_some(struct sim_delivery *sim,
+                      enum happening kind,
+                      unsigned fault,
+                      uint64_t at_most)
 {
     uint64_t count = pawl__sim_below(&sim->world, at_most + 1);
 
     for (uint64_t i = 0; i < count; i++) {
-        pawl__sim_plan(&sim->world, some_time(sim), (int)kind, 0);
+        plan_fault(sim, kind, fault);
     }
 }
 
-static void plan_rarely(struct sim_delivery *sim, enum happening kind, unsigned per_mille)
+static void plan_rarely(struct sim_delivery *sim,
+                        enum happening kind,
+                        unsigned fault,
+                        unsigned per_mille)
 {
     if (pawl__sim_coin(&sim->world, per_mille)) {
-        pawl__sim_plan(&sim->world, some_time(sim), (int)kind, 0);
+        plan_fault(sim, kind, fault);
     }
 }
 
@@ -148,15 +194,15 @@ static void plan_life(struct sim_delivery *sim)
             pawl__sim_plan(&sim->world, some_time(sim), PUBLISH, i); /* a producer's retry */
         }
     }
-    plan_some(sim, CRASH, 4);
-    plan_some(sim, COPY, 4);
-    plan_some(sim, OUTAGE_BEGINS, 2);
-    plan_some(sim, WALL_STEPS, 2);
-    plan_rarely(sim, DISASTER, 300);
-    plan_rarely(sim, DISASTER, 150);
-    plan_rarely(sim, PURGE, 200);
-    plan_rarely(sim, ROLL_BACK, 250);
-    plan_rarely(sim, RECREATE, 120);
+    plan_some(sim, CRASH, SIM_KILL | SIM_POWER, 4);
+    plan_some(sim, COPY, 0, 4);
+    plan_some(sim, OUTAGE_BEGINS, SIM_OUTAGE, 2);
+    plan_some(sim, WALL_STEPS, SIM_CLOCK, 2);
+    plan_rarely(sim, DISASTER, SIM_STORES, 300);
+    plan_rarely(sim, DISASTER, SIM_STORES, 150);
+    plan_rarely(sim, PURGE, SIM_STREAM, 200);
+    plan_rarely(sim, ROLL_BACK, SIM_STREAM, 250);
+    plan_rarely(sim, RECREATE, SIM_STREAM, 120);
     pawl__sim_plan(&sim->world, LIFE_MS * NS_PER_MS, QUIET, 0);
     pawl__sim_plan(&sim->world, 0, START, 0);
 }
@@ -232,7 +278,7 @@ static bool live(struct sim_delivery *sim)
         if (sim->world.is_quiet && pawl__sim_is_drained(sim)) {
             return true;
         }
-        if (sim->world.now_ns > DRAIN_S_MAX * NS_PER_S) {
+        if (sim->world.now_ns > sim->drain_ns_max) {
             return false;
         }
     }
@@ -242,14 +288,20 @@ static bool live(struct sim_delivery *sim)
 /* --- from outside --- */
 
 static void init(struct sim_delivery *sim,
-                 uint64_t seed,
-                 enum sim_defect defect,
+                 const struct sim_options *options,
                  struct pawl__buf *trace)
 {
-    pawl__sim_world_init(&sim->world, seed, trace);
-    sim->world.monotonic_steps = defect == SIM_TTL_BY_WALL_CLOCK;
-    sim->defect = defect;
-    sim->settings = settings();
+    bool no_sync = options->settings != NULL && options->settings->no_sync;
+
+    pawl__sim_world_init(&sim->world, options->seed, trace);
+    sim->defect =
+        options->defect == SIM_NO_DEFECT && no_sync ? SIM_ACK_BEFORE_FSYNC : options->defect;
+    sim->world.monotonic_steps = sim->defect == SIM_TTL_BY_WALL_CLOCK;
+    sim->allowed = options->faults;
+    sim->settings = settings(options->settings);
+    sim->drain_ns_max = drain_ns_max(&sim->settings);
+    sim->quiet_step_ms =
+        MAX(2000, MIN(sim->settings.retry_interval_ns, sim->settings.lease_ns / 10) / NS_PER_MS);
     pawl__sim_models_init(sim);
     pawl__sim_make_items(sim);
     plan_life(sim);
@@ -286,8 +338,7 @@ static struct sim_report report(struct sim_delivery *sim, bool is_drained)
     return found;
 }
 
-pawl_status pawl__sim_delivery(uint64_t seed,
-                               enum sim_defect defect,
+pawl_status pawl__sim_delivery(const struct sim_options *options,
                                struct pawl__buf *trace,
                                struct sim_report *ret_report,
                                pawl_error *reterr)
@@ -295,7 +346,7 @@ pawl_status pawl__sim_delivery(uint64_t seed,
     struct sim_delivery *sim = calloc(1, sizeof(*sim));
 
     TRY(pawl__check_memory(sim, "a simulation", reterr));
-    init(sim, seed, defect, trace);
+    init(sim, options, trace);
     bool is_drained = live(sim);
     *ret_report = report(sim, is_drained);
     if (!is_drained) {
@@ -328,4 +379,12 @@ const char *pawl__sim_defect_name(enum sim_defect defect)
     };
     REQUIRE((size_t)defect < COUNT_OF(names));
     return names[defect];
+}
+
+const char *pawl__sim_fault_name(size_t bit)
+{
+    static const char *const names[] = { "kill",   "power", "calls",  "connection",
+                                         "outage", "clock", "stream", "stores" };
+
+    return bit < COUNT_OF(names) ? names[bit] : NULL;
 }
