@@ -88,4 +88,5 @@ class Disk:
 
     def end(self):
         self._unmount()
-        shutil.rmtree(self._image(), ignore_errors=True)
+        if not os.environ.get("PAWL_KEEP"):
+            shutil.rmtree(self._image(), ignore_errors=True)

@@ -3,7 +3,11 @@
 
   torture_deliver.py kill            server and `pawl deliver` are killed with -9, 20,000 events between two kills
   torture_deliver.py power consumer  the disk under WAL and DuckDB loses its power
+  torture_deliver.py power broker    the disk under the server does; what it loses is on record
+  torture_deliver.py power broker outbox   the same with `pawl publish`, which publishes it again
+  torture_deliver.py stdin           cat events.jsonl | pawl deliver --from -, killed and run again
     --rounds N   faults
+    --sync TIME  the server's sync_interval, or "always"; as it comes: two minutes
     --events N   in all, of `kill`
     --control    without fsync: it has to lose
 
@@ -24,8 +28,9 @@ import rounds  # noqa: E402
 from command import environment  # noqa: E402
 from tap import Skip  # noqa: E402
 
-RUNS = {"kill": rounds.kill, "power consumer": rounds.power_consumer}
-BAD = ("lost", "duplicated", "invented", "broken", "aborted")
+RUNS = {"kill": rounds.kill, "power consumer": rounds.power_consumer, "power broker": rounds.power_broker,
+        "power broker outbox": rounds.power_broker_outbox, "stdin": rounds.stdin}
+BAD = ("lost", "duplicated", "invented", "broken", "aborted", "void")
 
 
 def passed(totals, control):
@@ -41,6 +46,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--events", type=int)
     parser.add_argument("--longest", type=float, default=4, help="seconds until a kill, at most")
+    parser.add_argument("--sync")
     parser.add_argument("--control", action="store_true")
     options = parser.parse_args()
     name = " ".join(options.what)

@@ -48,8 +48,23 @@ def columns():
     return json.dumps(COLUMNS)
 
 
+def line(n):
+    """Event n for `pawl publish`, without poison."""
+    return json.dumps({"id": f"e-{n}", "n": n, "amount": n % 1000}) + "\n"
+
+
+def plain_questions(count):
+    """Of events without poison and conflicts."""
+    return {
+        "lost": f"SELECT 'e-' || range AS id, 'no row' AS why FROM range({count}) WHERE range NOT IN (SELECT n FROM events)",
+        "duplicated": "SELECT 'e-' || n AS id, count(*) || ' rows' AS why FROM events GROUP BY n HAVING count(*) > 1",
+        "invented": f"SELECT 'e-' || n AS id, 'a row of nothing' AS why FROM events WHERE n >= {count} "
+                    "UNION ALL SELECT transaction_id, failure_reason FROM failed_events",
+    }
+
+
 def questions(count):
-    """{what is wrong: SQL with a row for each case of it}, `n` and why."""
+    """{what is wrong: SQL with a row for each case of it}, its id and why."""
     all_of_them = f"(SELECT range AS n, '{SOURCE}:e-' || range || ':0' AS id FROM range({count}))"
     return {
         "lost": f"""

@@ -201,7 +201,7 @@ class Consumer:
         self.data = data
         self.env = env
         self.log = log
-        self.args = ["deliver", "--json", "--data", data, "--from", broker.url, "--stream", STREAM, "--into", "events",
+        self.args = ["deliver", "--json", "--data", data, "--from", broker.url if broker else "-", "--stream", STREAM, "--into", "events",
                      "--columns", events.columns(), "--store-busy-timeout", "60s"]
         self.child = None
         self.aborted = 0

@@ -1,4 +1,5 @@
 """Kinds of runs. Each returns what it counted, and says on standard output what is wrong."""
+import calendar
 import json
 import os
 import random
@@ -11,6 +12,7 @@ import events
 import lossfs
 import rig
 from command import PAWL
+from tap import skip
 
 KILL_EVENTS = 20000  # published between two kills
 
@@ -24,13 +26,13 @@ def say(*words):
     print("#", *words, flush=True)
 
 
-def judge(totals, consumer, count):
+def judge(totals, consumer, count, questions=events.questions):
     """Compares source, table and failed_events with what was published: events 0..count-1."""
     status = consumer.drain()
     if status["pending"] != 0 or status["accepted"] != status["delivered"] + status["filtered"] + status["failed"]:
         say("the counters do not add up:", json.dumps(status))
         totals["broken"] += 1
-    for what, question in events.questions(count).items():
+    for what, question in questions(count).items():
         wrong = consumer.sql(f"SELECT count(*) AS n, list(id || ': ' || why)[:5]::TEXT AS some FROM ({question})")[0]
         totals[what] += wrong["n"]
         if wrong["n"]:
@@ -194,12 +196,153 @@ def power_consumer(top, env, options):
     return totals
 
 
+# --- the broker's power ---
+
+BROKER_EVENTS = 100
+
+
 def newer_server():
-    """The one whose sync_interval can be set; None: scripts/bootstrap --all has not been run."""
+    """One whose sync_interval can be set."""
     path = os.path.join(os.environ["PAWL_SOURCE"], ".deps", "nats-server", "usr", "sbin", "nats-server")
-    return path if os.path.exists(path) else None
+    if not os.path.exists(path):
+        skip("no newer nats-server: run scripts/bootstrap --all")
+    return path
 
 
-def covers(losses, created_ns, sequence):
+class BrokerRun:
+    """A server on a disk that loses its power, `pawl deliver` beside it, and what each of them knows."""
+
+    def __init__(self, top, env, options, sync):
+        self.totals = Totals()
+        self.draw = random.Random(options.seed)
+        self.disk = lossfs.Disk(top)
+        self.broker = rig.Broker(top, f"{self.disk.path}/jetstream", sync, newer_server())
+        self.consumer = rig.Consumer(f"{top}/data", env, self.broker, f"{top}/deliver.log")
+        self.broker.make()
+        self.consumer.drain()
+        self.disk.tell("sync")  # stream and consumer are there for good; their messages are not
+        self.consumer.start()
+
+    def await_delivery(self):
+        """Until the consumer has acknowledged what the stream has now."""
+        _, state = self.broker.state()
+        end = time.monotonic() + rig.WAIT_S
+        while self.broker.acknowledged() < state["last_seq"]:
+            assert time.monotonic() < end, "the events are not delivered"
+            rig.sleep(0.02)
+
+    def lose_power(self, modes=("drop", "prefix", "keep")):
+        self.totals["faults"] += 1
+        self.totals["rounds"] += 1
+        self.disk.cut(self.draw.choice(modes), self.draw.randrange(1 << 30))
+        self.broker.kill(signal.SIGKILL)
+        self.disk.replace()
+        self.broker.start()
+        if not self.consumer.is_running():
+            self.consumer.start()
+
+    def end(self):
+        self.consumer.kill()
+        self.broker.stop()
+        self.disk.end()
+        self.totals["aborted"] = self.consumer.aborted
+
+
+def power_broker(top, env, options):
+    """What the server lost before we had it is on record in delivery_losses. The control does not look there."""
+    run = BrokerRun(top, env, options, options.sync)
+    producer = rig.Producer(run.broker, republishes=False)
+    try:
+        for number in range(options.rounds):
+            first, half = number * BROKER_EVENTS, number * BROKER_EVENTS + BROKER_EVENTS // 2
+            producer.publish(first, half)
+            run.await_delivery()  # a tail that nobody has seen leaves no trace when it is lost
+            producer.publish(half, first + BROKER_EVENTS)
+            run.lose_power(("drop",))
+        run.consumer.kill()
+        run.consumer.drain()
+        losses = run.consumer.losses()
+        missing = run.consumer.sql("SELECT id FROM (" + events.questions(options.rounds * BROKER_EVENTS)["lost"] + ")")
+        silent = []
+        for row in missing:
+            n = int(row["id"].split("-")[1].split(":")[0])
+            places = [place for (event, _), place in producer.acknowledged.items() if event == n]
+            if options.control or not any(covers(losses, created, sequence) for created, sequence in places):
+                silent.append(row["id"])
+        say(f"the server lost {len(missing)} events before they were delivered; {len(losses)} rows of delivery_losses")
+        if silent:
+            say("lost, and not on record:", silent[:5])
+        run.totals["lost"] = len(silent)
+        found = events.questions(options.rounds * BROKER_EVENTS)["duplicated"]
+        run.totals["duplicated"] = len(run.consumer.sql(found))
+        run.totals["void"] = int(options.sync is None and not missing and not losses)
+    finally:
+        run.end()
+    run.totals["acknowledged"] = len(producer.acknowledged)
+    return run.totals
+
+
+def power_broker_outbox(top, env, options):
+    """`pawl publish` is the producer: what the server lost is published again, and everything is in the table."""
+    run = BrokerRun(top, env, options, options.sync)
+    args = [PAWL, "publish", rig.SUBJECT, "-", "--to", run.broker.url, "--source", rig.STREAM, "--data", f"{top}/outbox",
+            "--json", "--wait", "5m"]
+    republished = 0
+    try:
+        for number in range(options.rounds + 1):
+            lines = [events.line(n) for n in range(number * BROKER_EVENTS, (number + 1) * BROKER_EVENTS)]
+            done = subprocess.run(args, input="".join(lines), env=env, text=True, capture_output=True, check=False,
+                                  timeout=rig.WAIT_S)
+            assert done.returncode == 0, done.stderr
+            republished += json.loads(done.stdout)["republished"]
+            rig.sleep(run.draw.uniform(0, 0.3))
+            if number < options.rounds:
+                run.lose_power()
+        run.consumer.kill()
+        judge(run.totals, run.consumer, (options.rounds + 1) * BROKER_EVENTS, events.plain_questions)
+        say(f"published again {republished}")
+        run.totals["void"] = int(republished == 0)
+    finally:
+        run.end()
+    run.totals["acknowledged"] = (options.rounds + 1) * BROKER_EVENTS
+    return run.totals
+
+
+def covers(losses, created, sequence):
+    """The stream's creation as the server tells it: RFC 3339 with up to nine digits."""
+    whole, _, fraction = created.rstrip("Z").partition(".")
+    seconds = calendar.timegm(time.strptime(whole, "%Y-%m-%dT%H:%M:%S"))
+    created_ns = seconds * 10**9 + int((fraction or "0").ljust(9, "0"))
     return any(loss["created"] == created_ns and loss["first"] <= sequence
                and (loss["last"] is None or sequence <= loss["last"]) for loss in losses)
+
+
+# --- standard input ---
+
+def stdin(top, env, options):
+    """cat events.jsonl | pawl deliver --from - --source nightly --into events, killed anywhere and run again."""
+    totals = Totals()
+    draw = random.Random(options.seed)
+    count = options.events or 20000
+    path = f"{top}/events.jsonl"
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(events.line(n) for n in range(count))
+    command = f"cat {path} | exec {PAWL} deliver --json --data {top}/data --from - --source nightly --into events " \
+        f"--columns '{events.columns()}'"
+    for _ in range(options.rounds):
+        child = subprocess.Popen(["bash", "-c", command], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                 start_new_session=True)
+        rig.sleep(draw.uniform(0.01, options.longest / 4))
+        totals["faults"] += child.poll() is None
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+        code = child.wait(rig.WAIT_S)
+        totals["aborted"] += code in (-signal.SIGABRT, -signal.SIGSEGV)
+        totals["rounds"] += 1
+    consumer = rig.Consumer(f"{top}/data", env, None, f"{top}/deliver.log")
+    consumer.drain = lambda: json.loads(subprocess.run(["bash", "-c", command], env=env, check=True, text=True,
+                                                       capture_output=True, timeout=rig.WAIT_S).stdout)
+    for _ in range(2):  # once more: nothing comes twice
+        status = judge(totals, consumer, count, events.plain_questions)
+    totals["acknowledged"] = status["accepted"]
+    return totals
