@@ -323,10 +323,11 @@ def session(data):
     def say(*args):
         result = pawl(*args, *at)
         text = result.stdout + result.stderr
-        for pattern, word in ((re.escape(data), "DATA"), (r"[0-9a-f]{8}-[0-9a-f-]{27}", "ID"), (r"20\d\d-[^\" ]*Z", "TIME"),
+        for pattern, word in ((re.escape(data), "DATA"), (r"[0-9a-f]{8}-[0-9a-f-]{27}", "ID"), (r"20\d\d-[^\"\s]*Z", "TIME"),
                               (r"\d+@\d+@\d+", "PLACE"), (r"running|stopped", "STATE"), (r"\"duration_us\":\d+", "DURATION")):
             text = re.sub(pattern, word, text)
-        said.append((args, result.returncode, text))
+        shown = [re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "ID", arg) for arg in args]
+        said.append((shown, result.returncode, text))
         return result.stdout
 
     say("pipeline", "list")
@@ -365,6 +366,25 @@ def _():
     for one, other in zip(alone, beside):
         assert one == other, (one, other)
     assert len(alone) == len(beside)
+
+
+@check("replays as a call, and audits as a job")
+def _():
+    node = Node(place())
+    assert node.ask("POST", "/v1/jobs", {"kind": "delivery.audit", "parameters": {}})[0] == 404
+    node.add_orders()
+    assert node.post("1", {})[0] == 200
+    wait_until(node.settled, "not settled", WAIT_S)
+    replayed = node.good("POST", "/v1/pipelines/orders/replay", {"by": "lsn", "from": 1, "to": 1})
+    assert replayed["present"] + replayed["gone"] == 1 and replayed["delivered"] == 0, replayed
+    assert node.ask("POST", "/v1/pipelines/orders/replay", {"by": "colour"})[0] == 400
+    assert node.ask("POST", "/v1/pipelines/nosuch/replay", {})[0] == 404
+    code, job = node.ask("POST", "/v1/jobs", {"kind": "delivery.audit", "parameters": {"pipeline": "orders"}})
+    assert code == 202, job
+    wait_until(lambda: node.good("GET", f"/v1/jobs/{job['job_id']}")["ended_at"], "the audit does not end", WAIT_S)
+    ended = node.good("GET", f"/v1/jobs/{job['job_id']}")
+    assert ended["state"] == "done" and ended["result"]["lost"] == 0 == ended["result"]["duplicated"], ended
+    node.stop()
 
 
 @check("refuses to hand standard input to another process")

@@ -246,6 +246,37 @@ static void test_the_worst_problem_decides_and_strict_counts_warnings(void **sta
     }
 }
 
+static void test_a_broker_that_syncs_late_is_a_warning(void **state)
+{
+    struct pawl__cli_jetstream_facts facts = { .host = "localhost",
+                                               .version = "2.10.27",
+                                               .sync_always = true };
+
+    (void)state;
+    assert_finding(
+        pawl__cli_judge_jetstream(&facts), VERDICT_OK, PAWL_OK, "2.10.27, syncs every message");
+    facts.sync_always = false;
+    facts.sync_interval_ns = 120 * NS_PER_S;
+    assert_finding(
+        pawl__cli_judge_jetstream(&facts), VERDICT_WARNING, PAWL_OK, "syncs every 120 seconds");
+    facts.sync_interval_ns = 0;
+    assert_finding(
+        pawl__cli_judge_jetstream(&facts), VERDICT_WARNING, PAWL_OK, "does not say how often");
+}
+
+static void test_a_duplicate_window_shorter_than_a_retry_is_a_warning(void **state)
+{
+    (void)state;
+    assert_finding(pawl__cli_judge_duplicate_window("ORDERS", 120 * NS_PER_S, 30 * NS_PER_S),
+                   VERDICT_OK,
+                   PAWL_OK,
+                   "120 seconds");
+    assert_finding(pawl__cli_judge_duplicate_window("ORDERS", 10 * NS_PER_S, 30 * NS_PER_S),
+                   VERDICT_WARNING,
+                   PAWL_OK,
+                   "'ORDERS': duplicate window of 10 seconds");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +289,8 @@ int main(void)
         cmocka_unit_test(test_the_longest_mount_point_holds_the_path),
         cmocka_unit_test(test_doubtful_file_systems_are_warnings),
         cmocka_unit_test(test_a_postgres_that_may_lose_commits_is_a_warning),
+        cmocka_unit_test(test_a_broker_that_syncs_late_is_a_warning),
+        cmocka_unit_test(test_a_duplicate_window_shorter_than_a_retry_is_a_warning),
         cmocka_unit_test(test_a_given_directory_wins_over_the_server),
         cmocka_unit_test(test_a_location_that_may_lose_is_a_warning),
         cmocka_unit_test(test_the_worst_problem_decides_and_strict_counts_warnings),

@@ -212,8 +212,9 @@ static void test_every_kind_of_job_asks_for_its_scope(void **state)
                 struct http_reply reply =
                     http_ask(f->address, "POST /v1/jobs", kinds[token].header, body);
 
-                /* 400: its parameters are missing */
-                assert_int_equal(reply.code, kinds[token].scope < job->scope ? 403 : 400);
+                /* 400: its parameters are missing. 404: what it is about is not there */
+                bool is_denied = kinds[token].scope < job->scope;
+                assert_true(is_denied ? reply.code == 403 : reply.code == 400 || reply.code == 404);
                 http_reply_done(&reply);
                 seen++;
             }

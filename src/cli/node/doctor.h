@@ -123,6 +123,19 @@ struct pawl__cli_pg_facts {
 struct pawl__cli_finding pawl__cli_judge_pg_access(const struct pawl__cli_pg_facts *facts);
 struct pawl__cli_finding pawl__cli_judge_pg_durability(const struct pawl__cli_pg_facts *facts);
 
+/* A JetStream server, as its monitoring port tells it. */
+struct pawl__cli_jetstream_facts {
+    const char *host;
+    const char *version;
+    bool sync_always;
+    int64_t sync_interval_ns; /* 0: it does not say */
+};
+struct pawl__cli_finding pawl__cli_judge_jetstream(const struct pawl__cli_jetstream_facts *facts);
+/* `retry_ns`: after so long a producer may publish a message again. */
+struct pawl__cli_finding pawl__cli_judge_duplicate_window(const char *stream,
+                                                          int64_t window_ns,
+                                                          int64_t retry_ns);
+
 /* Where ledger and work live, and why. */
 struct pawl__cli_choice_facts {
     const char *data;

@@ -6,5 +6,7 @@
 
 void pawl__cli_inspect_stores(struct pawl__cli_doctor *doctor);
 void pawl__cli_inspect_postgres(struct pawl__cli_doctor *doctor);
+void pawl__cli_inspect_syncs(struct pawl__cli_doctor *doctor); /* doctor_delivery.c */
+void pawl__cli_inspect_jetstream(struct pawl__cli_doctor *doctor);
 
 #endif

@@ -315,6 +315,8 @@ static const struct {
     { inspect_space, DATA },
     { pawl__cli_inspect_stores, DATA },
     { pawl__cli_inspect_postgres, SETTINGS },
+    { pawl__cli_inspect_syncs, SETTINGS },
+    { pawl__cli_inspect_jetstream, DATA },
     { inspect_address, SETTINGS },
     { inspect_tls, SETTINGS },
     { inspect_open_files, SETTINGS },

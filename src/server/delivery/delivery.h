@@ -80,8 +80,9 @@ void pawl__serve_delivery_forget(struct node_delivery *node);
 
 extern const struct pawl__serve_part pawl__serve_delivery_part; /* open.c */
 
-enum { SERVE_DELIVERY_ROUTES = 20 };
-extern const struct pawl__serve_route pawl__serve_delivery_routes[]; /* routes.c */
+enum { SERVE_DELIVERY_ROUTES = 22, SERVE_DELIVERY_JOBS = 2 };
+extern const struct pawl__serve_route pawl__serve_delivery_routes[];               /* routes.c */
+extern const struct pawl__job_kind pawl__serve_delivery_jobs[SERVE_DELIVERY_JOBS]; /* acts.c */
 
 /* Answers with the pipeline as it is now. (pipelines.c) */
 PAWL_MUST_USE pawl_status pawl__serve_pipeline_answer(struct pawl__serve_call *call,
@@ -108,8 +109,10 @@ pawl__serve_handler pawl__serve_failed_show;
 pawl__serve_handler pawl__serve_failed_count;
 pawl__serve_handler pawl__serve_failed_decide;
 pawl__serve_handler pawl__serve_failed_decide_all;
-pawl__serve_handler pawl__serve_failed_export; /* export.c */
-pawl__serve_handler pawl__serve_sql;           /* sql.c */
+pawl__serve_handler pawl__serve_failed_export;   /* export.c */
+pawl__serve_handler pawl__serve_sql;             /* sql.c */
+pawl__serve_handler pawl__serve_pipeline_replay; /* acts.c */
+pawl__serve_handler pawl__serve_trace;
 
 /* The filter of a list of failed events. (failed.c) */
 PAWL_MUST_USE pawl_status pawl__serve_failed_filter(const struct failed_list *asked,

@@ -92,6 +92,28 @@ struct sql_body {
     int64_t timeout_ms;
     uint64_t limit;
 };
+/* Those of acts.c. */
+struct replay_body {
+    unsigned by;
+    uint64_t from;
+    uint64_t to;
+    pawl_view since;
+    pawl_view until;
+};
+struct trace_query {
+    pawl_view id;
+    pawl_view pipeline;
+    bool no_source;
+};
+struct trace_answer {
+    const pawl_trace_step *steps;
+    size_t count;
+    uint64_t skipped;
+};
+extern const struct pawl__record pawl__serve_replay_record;
+extern const struct pawl__record pawl__serve_trace_query_record;
+extern const struct pawl__record pawl__serve_trace_record;
+
 extern const struct pawl__record pawl__serve_new_pipeline_record; /* only describes it */
 extern const struct pawl__record pawl__serve_posted_events_record;
 extern const struct pawl__record pawl__serve_drain_record;
