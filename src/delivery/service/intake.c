@@ -342,8 +342,15 @@ pawl_status pawl_pipeline_submit(pawl_delivery *delivery,
 {
     NEED(delivery, name, events, reterr);
     NEED(ret_outcomes, reterr);
-    struct waiter waiter = { .outcomes = ret_outcomes, .count = count, .outcome = PAWL_ERROR_INIT };
+    struct waiter waiter = { .count = count, .outcome = PAWL_ERROR_INIT };
 
+    if (pawl__is_inside(delivery)) { /* of a `done`: the thread that would write is this one */
+        return pawl__fail_detail(reterr,
+                                 PAWL_INVALID,
+                                 PAWL_DETAIL_WRONG_THREAD,
+                                 "called inside a callback of the delivery; use _async there");
+    }
+    waiter.outcomes = ret_outcomes;
     pawl__lock_cond_init(&waiter.lock, &waiter.changed);
     pawl_status status =
         pawl_pipeline_submit_async(delivery, name, events, count, on_waited, &waiter, reterr);

@@ -196,12 +196,12 @@ static pawl_status add_handed(struct inbox_source *source,
     return PAWL_OK;
 }
 
-static pawl_status take_locked(struct inbox_source *source,
+static pawl_status take_locked(struct delivery_inbox *inbox,
+                               struct inbox_source *source,
                                const struct delivery_fetch *limits,
                                size_t *ret_count,
-                               pawl_error *reterr) REQUIRES_LOCK(source->inbox->lock)
+                               pawl_error *reterr) REQUIRES_LOCK(inbox->lock)
 {
-    struct delivery_inbox *inbox = source->inbox;
     size_t bytes = 0;
 
     while (inbox->first != NULL && *ret_count < limits->messages_max && bytes < limits->bytes_max) {
@@ -249,7 +249,7 @@ static pawl_status fetch(struct delivery_source *base,
         in_time = pawl__cond_wait_until(&inbox->changed, &inbox->lock, until_ns);
     }
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = take_locked(source, limits, &count, &error);
+    pawl_status status = take_locked(inbox, source, limits, &count, &error);
     pawl__unlock(&inbox->lock);
     if (status != PAWL_OK) { /* nobody will answer for what is in no batch */
         answer_all(source, source->batch, count, &error);

@@ -7,7 +7,7 @@
 #include "server/delivery/delivery.h"
 #include "server/page.h"
 
-enum { FINDINGS_BYTES_MAX = 8 << 20 }; /* of a result; the rest is counted */
+#define FINDINGS_BYTES_MAX ((size_t)8 << 20) /* of a result; the rest is counted */
 
 /* --- records --- */
 
