@@ -13,7 +13,7 @@
  * In the directory: `pipelines/NAME.json` (declarations), `wal/consumer/NAME/` (write-ahead logs), `analytics.duckdb`
  * (tables, failed_events, delivery_losses). One process at a time has them open; another one gets BUSY.
  *
- * Threads: any function from any thread. A pipeline that runs has a thread of its own. */
+ * Threads: any function from any thread. A pipeline that runs has two threads of its own: one takes in, one applies. */
 #ifndef PAWL_DELIVERY_H
 #define PAWL_DELIVERY_H
 

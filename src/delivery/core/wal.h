@@ -155,6 +155,9 @@ struct delivery_wal_ops {
                          struct delivery_wal_stats *ret_stats,
                          pawl_error *reterr);
 
+    /* `bytes` of the statistics alone: asked before every batch, so it costs nothing. */
+    void (*held_bytes)(struct delivery_wal *wal, uint64_t ret_bytes[DELIVERY_STATE_COUNT]);
+
     void (*close)(struct delivery_wal *wal);
 };
 

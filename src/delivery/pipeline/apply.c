@@ -152,6 +152,14 @@ static pawl_status commit_some(struct delivery_pipeline *pipeline,
     }
 }
 
+static bool has_losses(struct delivery_pipeline *pipeline)
+{
+    pawl__lock(&pipeline->shared.lock);
+    bool has_some = pipeline->shared.losses.count > 0;
+    pawl__unlock(&pipeline->shared.lock);
+    return has_some;
+}
+
 static pawl_status run(struct delivery_pipeline *pipeline,
                        struct work *work,
                        size_t *ret_moved,
@@ -161,8 +169,7 @@ static pawl_status run(struct delivery_pipeline *pipeline,
 
     work->count = pipeline->page.count;
     *ret_moved = 0;
-    if (work->count == 0 && pipeline->shared.losses.count == 0
-        && work->through <= pipeline->cursor.applied) {
+    if (work->count == 0 && !has_losses(pipeline) && work->through <= pipeline->cursor.applied) {
         return PAWL_OK;
     }
     TRY(make_room(pipeline, work->count, reterr));
@@ -198,15 +205,15 @@ pawl_status pawl__delivery_apply(struct delivery_pipeline *pipeline,
     if (!is_ready) {
         return PAWL_OK;
     }
+    delivery_lsn last = last_appended(pipeline);
     struct delivery_range range = {
         .from = pipeline->cursor.applied + 1,
-        .to = UINT64_MAX,
+        .to = last, /* what intake is just appending has no place yet and is not counted */
         .states =
             DELIVERY_STATES_ALL, /* above the applied LSN all are pending, whatever they are marked */
         .entries_max = pipeline->window.size,
         .bytes_max = pipeline->settings.apply_bytes_max,
     };
-    delivery_lsn last = last_appended(pipeline);
     TRY(wal->ops->read(wal, &range, &pipeline->page, reterr));
     if (pipeline->page.count < range.entries_max && pipeline->page.bytes <= range.bytes_max) {
         work.through = last;

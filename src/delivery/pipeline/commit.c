@@ -2,9 +2,12 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/core/error.h"
+
+enum { MARK_STEP = 1000 };
 
 /* Those that were committed; more may have been seen since. */
 static void drop_losses_locked(struct delivery_shared *shared, size_t count)
@@ -60,7 +63,7 @@ static pawl_status check_lease(struct delivery_pipeline *pipeline, pawl_error *r
     pawl_status status = pawl__lease_renew(
         &pipeline->lease, pipeline->cursor.fence, boot_ns, pipeline->settings.lease_ns, reterr);
 
-    pipeline->is_broken |= status != PAWL_OK;
+    pawl__delivery_break_if(pipeline, status != PAWL_OK);
     return status;
 }
 
@@ -96,7 +99,9 @@ pawl_status pawl__delivery_ready(struct delivery_pipeline *pipeline,
     if (!pipeline->cursor_in_doubt) {
         return PAWL_OK;
     }
+    pawl__lock(&pipeline->turn);
     pawl_status status = resolve_doubt(pipeline, reterr);
+    pawl__unlock(&pipeline->turn);
     if (status == PAWL_OK) {
         resume(pipeline);
     } else if (!pipeline->is_broken) {
@@ -170,23 +175,47 @@ static struct delivery_fate fate_of(struct delivery_pipeline *pipeline,
     return fate;
 }
 
+static pawl_status make_mark_room(struct delivery_pipeline *pipeline)
+{
+    if (pipeline->mark_lsns != NULL) {
+        return PAWL_OK;
+    }
+    pipeline->mark_lsns = calloc(MARK_STEP, sizeof(*pipeline->mark_lsns));
+    pipeline->mark_fates = calloc(MARK_STEP, sizeof(*pipeline->mark_fates));
+    return pipeline->mark_lsns == NULL || pipeline->mark_fates == NULL ? PAWL_NOMEM : PAWL_OK;
+}
+
+static pawl_status mark_some(struct delivery_pipeline *pipeline,
+                             const struct delivery_outcome *outcomes,
+                             size_t count)
+{
+    struct delivery_wal *wal = pipeline->parts.wal;
+    size_t marked = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (!outcomes[i]
+                 .was_failed) { /* its mark comes with the decision, which has to be durable */
+            pipeline->mark_lsns[marked] = outcomes[i].entry->lsn;
+            pipeline->mark_fates[marked++] = fate_of(pipeline, &outcomes[i]);
+        }
+    }
+    return marked == 0
+               ? PAWL_OK
+               : wal->ops->mark(wal, pipeline->mark_lsns, pipeline->mark_fates, marked, NULL);
+}
+
 /* Not durable and not needed: a mark that is lost is found out again from the cursor row. */
 static void mark_outcomes(struct delivery_pipeline *pipeline,
                           const struct delivery_outcome *outcomes,
                           size_t count)
 {
-    struct delivery_wal *wal = pipeline->parts.wal;
+    pawl_status status = make_mark_room(pipeline);
 
-    for (size_t i = 0; i < count; i++) {
-        if (outcomes[i].was_failed) {
-            continue; /* its mark comes with the decision, which has to be durable */
-        }
-        struct delivery_fate fate = fate_of(pipeline, &outcomes[i]);
-        if (wal->ops->mark(wal, &outcomes[i].entry->lsn, &fate, 1, NULL) != PAWL_OK) {
-            pipeline->is_broken = true; /* a WAL that cannot be written takes no appends either */
-            return;
-        }
+    for (size_t done = 0; done < count && status == PAWL_OK; done += MARK_STEP) {
+        status = mark_some(pipeline, &outcomes[done], MIN(count - done, (size_t)MARK_STEP));
     }
+    /* A WAL that cannot be written takes no appends either. */
+    pawl__delivery_break_if(pipeline, status != PAWL_OK);
 }
 
 static void note_committed(struct delivery_pipeline *pipeline,
@@ -240,11 +269,11 @@ static pawl_status take_losses(struct delivery_pipeline *pipeline, pawl_error *r
     return status;
 }
 
-static pawl_status commit(struct delivery_pipeline *pipeline,
-                          struct delivery_transaction *transaction,
-                          delivery_lsn applied,
-                          enum delivery_blame *ret_blame,
-                          pawl_error *reterr)
+static pawl_status commit_in_turn(struct delivery_pipeline *pipeline,
+                                  struct delivery_transaction *transaction,
+                                  delivery_lsn applied,
+                                  enum delivery_blame *ret_blame,
+                                  pawl_error *reterr) REQUIRES_LOCK(pipeline->turn)
 {
     struct delivery_sink *sink = pipeline->parts.sink;
 
@@ -260,11 +289,23 @@ static pawl_status commit(struct delivery_pipeline *pipeline,
         return PAWL_OK;
     }
     *ret_blame = pawl__delivery_blame(status);
-    pipeline->is_broken |= *ret_blame == DELIVERY_BLAME_FENCED;
+    pawl__delivery_break_if(pipeline, *ret_blame == DELIVERY_BLAME_FENCED);
     if (*ret_blame == DELIVERY_BLAME_OUTAGE) {
         pipeline->cursor_in_doubt = pawl__delivery_commit_in_doubt(*ret_blame);
         outage(pipeline);
     }
+    return status;
+}
+
+static pawl_status commit(struct delivery_pipeline *pipeline,
+                          struct delivery_transaction *transaction,
+                          delivery_lsn applied,
+                          enum delivery_blame *ret_blame,
+                          pawl_error *reterr)
+{
+    pawl__lock(&pipeline->turn);
+    pawl_status status = commit_in_turn(pipeline, transaction, applied, ret_blame, reterr);
+    pawl__unlock(&pipeline->turn);
     return status;
 }
 

@@ -389,14 +389,14 @@ static pawl_status take_in(struct delivery_pipeline *pipeline, pawl_error *reter
 static pawl_status check_room(struct delivery_pipeline *pipeline, pawl_error *reterr)
 {
     struct delivery_wal *wal = pipeline->parts.wal;
-    struct delivery_wal_stats stats;
+    uint64_t bytes[DELIVERY_STATE_COUNT];
 
-    TRY(wal->ops->stats(wal, &stats, reterr));
-    if (stats.bytes[DELIVERY_PENDING] > pipeline->settings.pending_bytes_max) {
+    wal->ops->held_bytes(wal, bytes);
+    if (bytes[DELIVERY_PENDING] > pipeline->settings.pending_bytes_max) {
         return pawl__fail(
             reterr, PAWL_BUSY, "the WAL is full: pending entries reached max_pending_bytes");
     }
-    if (stats.bytes[DELIVERY_FAILED] > pipeline->settings.failed_bytes_max) {
+    if (bytes[DELIVERY_FAILED] > pipeline->settings.failed_bytes_max) {
         return pawl__fail(
             reterr,
             PAWL_BUSY,
@@ -412,6 +412,15 @@ static bool must_check_stream(struct delivery_pipeline *pipeline)
                   >= pipeline->settings.state_interval_ns;
 }
 
+/* No transaction is under way meanwhile: what is noted about the stream names the newest cursor row. */
+static pawl_status check_stream(struct delivery_pipeline *pipeline, pawl_error *reterr)
+{
+    pawl__lock(&pipeline->turn);
+    pawl_status status = pawl__delivery_check_stream(pipeline, reterr);
+    pawl__unlock(&pipeline->turn);
+    return status;
+}
+
 pawl_status pawl__delivery_intake(struct delivery_pipeline *pipeline,
                                   size_t *ret_moved,
                                   pawl_error *reterr)
@@ -422,7 +431,7 @@ pawl_status pawl__delivery_intake(struct delivery_pipeline *pipeline,
     TRY(make_room(pipeline, reterr));
     TRY(check_room(pipeline, reterr));
     if (must_check_stream(pipeline)) {
-        TRY(pawl__delivery_check_stream(pipeline, reterr));
+        TRY(check_stream(pipeline, reterr));
     }
     pawl_status status = source->ops->fetch(source, &pipeline->settings.fetch, &batch, reterr);
     if (status != PAWL_OK) { /* a part of what was sent may be gone */

@@ -9,6 +9,14 @@ enum {
     DELIVERY_READ_BYTES = 4 << 20,
 };
 
+/* From then on nothing that it does counts. Of any thread. */
+static inline void pawl__delivery_break_if(struct delivery_pipeline *pipeline, bool is_so)
+{
+    if (is_so) {
+        pipeline->is_broken = true;
+    }
+}
+
 int64_t pawl__delivery_now_ns(struct delivery_pipeline *pipeline);
 int64_t pawl__delivery_running_now(struct delivery_pipeline *pipeline);
 uint64_t pawl__delivery_draw(

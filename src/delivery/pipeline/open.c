@@ -19,7 +19,7 @@ struct delivery_settings pawl__delivery_settings_default(void)
     const struct pawl__backoff backoff = { 5 * NS_PER_S, 300 * NS_PER_S };
 
     return (struct delivery_settings){
-        .fetch = { .messages_max = 1000, .bytes_max = (size_t)8 << 20, .wait_ns = NS_PER_S },
+        .fetch = { .messages_max = 4000, .bytes_max = (size_t)8 << 20, .wait_ns = NS_PER_S },
         .apply_entries_max = 20000,
         .apply_bytes_max = (size_t)64 << 20,
         .pending_bytes_max = UINT64_C(4) << 30,
@@ -341,6 +341,7 @@ pawl_status pawl__delivery_pipeline_open(struct delivery_pipeline *pipeline,
         .retry_window = pawl__delivery_window(settings->apply_entries_max),
     };
     pawl__lock_init(&pipeline->shared.lock);
+    pawl__lock_init(&pipeline->turn);
     TRY(pawl__delivery_check_rule(&settings->identity, reterr));
     return pair(pipeline, reterr);
 }
@@ -354,11 +355,16 @@ void pawl__delivery_pipeline_close(struct delivery_pipeline *pipeline)
     pawl__delivery_losses_done(&pipeline->shared.losses);
     pawl__delivery_losses_done(&pipeline->losses);
     pawl__lock_done(&pipeline->shared.lock);
+    pawl__lock_done(&pipeline->turn);
     pawl__delivery_batch_keys_done(&pipeline->batch_keys);
     pawl__delivery_intake_free(pipeline->intake);
     pawl__delivery_page_done(&pipeline->page);
     free(pipeline->outcomes);
     free(pipeline->verdicts);
+    free(pipeline->mark_lsns);
+    free(pipeline->mark_fates);
+    pipeline->mark_lsns = NULL;
+    pipeline->mark_fates = NULL;
     pipeline->outcomes = NULL;
     pipeline->verdicts = NULL;
     pipeline->intake = NULL;

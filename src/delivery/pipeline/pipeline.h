@@ -1,13 +1,16 @@
 /* One pipeline: a source, a WAL and a sink, and the steps that move events from one to the next.
  *
  * Each step does a bounded amount of work and returns; who calls it and when is the caller's business (a node's
- * threads, a command, a simulation). One thread at a time. What intake shares with apply, retry and maintain is `shared`,
- * under its lock, and no store is called while it is held, so that each of the two can be given a thread.
+ * threads, a command, a simulation). Intake may have one thread, and all other steps another: what the two share is
+ * `shared`, under its lock, and no store is called while it is held. `turn` keeps a look at the stream and a
+ * transaction apart: each sees the other done or not begun.
  *
  * A step that returns an error has changed nothing that open cannot recover. After some of them the pipeline has to be
  * closed and opened again: pawl__delivery_must_reopen. */
 #ifndef PAWL_DELIVERY_PIPELINE_PIPELINE_H
 #define PAWL_DELIVERY_PIPELINE_PIPELINE_H
+
+#include <stdatomic.h>
 
 #include "base/core/random.h"
 #include "base/decide/lease.h"
@@ -81,6 +84,8 @@ struct delivery_pipeline {
     struct delivery_settings settings;
     struct delivery_parts parts;
     struct delivery_shared shared;
+    struct pawl__lock turn; /* taken before the lock of `shared`; covers `cursor` against intake */
+    atomic_bool is_broken;  /* close it and open it again */
 
     /* Intake's. */
     struct delivery_wal_meta meta;
@@ -95,7 +100,6 @@ struct delivery_pipeline {
     struct delivery_cursor cursor; /* as committed */
     bool cursor_in_doubt;          /* read it again before the next transaction */
     struct delivery_losses losses; /* of the transaction that was last tried */
-    bool is_broken;                /* close it and open it again */
     struct pawl__lease lease;      /* its token is the fence */
     struct delivery_breaker breaker;
     struct delivery_window window;
@@ -105,6 +109,8 @@ struct delivery_pipeline {
     size_t outcome_room;
     struct delivery_verdict *verdicts;
     size_t verdict_room;
+    delivery_lsn *mark_lsns; /* of a step of marks */
+    struct delivery_fate *mark_fates;
     int64_t retried_ns;
     int64_t checkpointed_ns;
     uint64_t bytes_since_checkpoint;

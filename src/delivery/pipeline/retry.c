@@ -23,7 +23,7 @@ pawl_status pawl__delivery_keep_decisions(struct delivery_pipeline *pipeline,
     struct delivery_wal *wal = pipeline->parts.wal;
     pawl_status status = wal->ops->decide(wal, decisions, count, reterr);
 
-    pipeline->is_broken |= status != PAWL_OK;
+    pawl__delivery_break_if(pipeline, status != PAWL_OK);
     return status;
 }
 

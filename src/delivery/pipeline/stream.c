@@ -78,7 +78,7 @@ static pawl_status write_meta(struct delivery_pipeline *pipeline,
     struct delivery_wal *wal = pipeline->parts.wal;
     pawl_status status = wal->ops->write_meta(wal, meta, reterr);
 
-    pipeline->is_broken |= status != PAWL_OK;
+    pawl__delivery_break_if(pipeline, status != PAWL_OK);
     if (status == PAWL_OK) {
         pipeline->meta = *meta;
     }

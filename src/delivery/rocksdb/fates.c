@@ -6,14 +6,47 @@
 #include "base/os/failpoint.h"
 #include "delivery/rocksdb/internal.h"
 
-enum { MARK_STEP = 128 };
+enum { MARK_STEP = 1000 };
 
 /* LSNs that are marked together, and the rows that they have now. */
 struct marks {
     size_t count;
-    bool found[MARK_STEP];
-    struct wal_fate_row rows[MARK_STEP];
+    bool *found; /* this and the rest have `count` each */
+    struct wal_fate_row *rows;
+    struct wal_key *keys; /* of those that a look is about */
+    pawl_view *views;
+    struct pawl__rocks_value *values;
+    size_t *at;
 };
+
+static void marks_free(struct marks *marks)
+{
+    free(marks->found);
+    free(marks->rows);
+    free(marks->keys);
+    free(marks->views);
+    free(marks->values);
+    free(marks->at);
+}
+
+static pawl_status marks_make(struct marks *marks, size_t count, pawl_error *reterr)
+{
+    *marks = (struct marks){
+        .count = count,
+        .found = calloc(count, sizeof(*marks->found)),
+        .rows = calloc(count, sizeof(*marks->rows)),
+        .keys = calloc(count, sizeof(*marks->keys)),
+        .views = calloc(count, sizeof(*marks->views)),
+        .values = calloc(count, sizeof(*marks->values)),
+        .at = calloc(count, sizeof(*marks->at)),
+    };
+    if (marks->found == NULL || marks->rows == NULL || marks->keys == NULL || marks->views == NULL
+        || marks->values == NULL || marks->at == NULL) {
+        marks_free(marks);
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for marks of the WAL");
+    }
+    return PAWL_OK;
+}
 
 /* Looks for those that were not found yet under one prefix. */
 static pawl_status find_under(struct rocksdb_wal *wal,
@@ -22,10 +55,10 @@ static pawl_status find_under(struct rocksdb_wal *wal,
                               struct marks *marks,
                               pawl_error *reterr)
 {
-    struct wal_key keys[MARK_STEP];
-    pawl_view views[MARK_STEP];
-    size_t at[MARK_STEP];
-    struct pawl__rocks_value values[MARK_STEP];
+    struct wal_key *keys = marks->keys;
+    pawl_view *views = marks->views;
+    size_t *at = marks->at;
+    struct pawl__rocks_value *values = marks->values;
     size_t count = 0;
     pawl_status status = PAWL_OK;
 
@@ -62,26 +95,31 @@ static pawl_status find_rows(struct rocksdb_wal *wal,
     return PAWL_OK;
 }
 
-static pawl_status move_row(struct pawl__rocks_batch *batch,
-                            delivery_lsn lsn,
-                            const struct wal_fate_row *old,
-                            const struct delivery_fate *fate,
-                            pawl_error *reterr)
+static pawl_status put_row(struct pawl__rocks_batch *batch,
+                           delivery_lsn lsn,
+                           const struct wal_fate_row *old,
+                           const struct delivery_fate *fate,
+                           pawl_error *reterr)
 {
     char space[WAL_SMALL_BYTES_MAX];
     struct pawl__buf value = BUF_OVER(space);
     struct wal_fate_row row = *old;
-    struct wal_key old_key = pawl__delivery_wal_fate_key(old->fate.state, lsn);
     struct wal_key key = pawl__delivery_wal_fate_key(fate->state, lsn);
 
     row.fate = *fate;
     pawl__delivery_wal_fate_encode(lsn, &row, &value);
     TRY(pawl__buf_check(&value, "a row of the WAL", reterr));
-    if (old->fate.state != fate->state) {
-        pawl__rocks_delete(batch, WAL_FATES, pawl__delivery_wal_key(&old_key));
-    }
     pawl__rocks_put(batch, WAL_FATES, pawl__delivery_wal_key(&key), pawl__buf_view(&value));
     return PAWL_OK;
+}
+
+static void delete_row(struct pawl__rocks_batch *batch,
+                       delivery_lsn lsn,
+                       enum delivery_entry_state state)
+{
+    struct wal_key key = pawl__delivery_wal_fate_key(state, lsn);
+
+    pawl__rocks_delete(batch, WAL_FATES, pawl__delivery_wal_key(&key));
 }
 
 static void count_move(struct wal_marked *marked,
@@ -103,9 +141,15 @@ static pawl_status fill_batch(struct pawl__rocks_batch *batch,
                               struct wal_counters *next,
                               pawl_error *reterr)
 {
+    /* All of one prefix, then all of the other: a memtable takes neighbours quickly. */
+    for (size_t i = 0; i < marks->count; i++) {
+        if (marks->found[i] && marks->rows[i].fate.state != fates[i].state) {
+            delete_row(batch, lsns[i], marks->rows[i].fate.state);
+        }
+    }
     for (size_t i = 0; i < marks->count; i++) {
         if (marks->found[i]) {
-            TRY(move_row(batch, lsns[i], &marks->rows[i], &fates[i], reterr));
+            TRY(put_row(batch, lsns[i], &marks->rows[i], &fates[i], reterr));
             count_move(&next->marked, lsns[i], &marks->rows[i], fates[i].state);
         }
     }
@@ -152,34 +196,31 @@ static pawl_status mark_step(struct rocksdb_wal *wal,
                              bool sync,
                              pawl_error *reterr)
 {
-    struct marks *marks = calloc(1, sizeof(*marks));
+    struct marks marks;
 
-    TRY(pawl__check_memory(marks, "marks of the WAL", reterr));
-    marks->count = count;
+    TRY(marks_make(&marks, count, reterr));
     struct wal_counters next = begin_moves(wal);
-    pawl_status status = find_rows(wal, lsns, marks, reterr);
+    pawl_status status = find_rows(wal, lsns, &marks, reterr);
     if (status == PAWL_OK) {
-        status = fill_batch(batch, marks, lsns, fates, &next, reterr);
+        status = fill_batch(batch, &marks, lsns, fates, &next, reterr);
     }
     if (status == PAWL_OK) {
         status = write_marks(wal, batch, sync, reterr);
     }
     end_moves(wal, status == PAWL_OK ? &next.marked : NULL);
-    free(marks);
+    marks_free(&marks);
     return status;
 }
 
 /* A second mark of the same LSN must see the first: it begins the next step. */
 static size_t step_of(const delivery_lsn *lsns, size_t count)
 {
-    for (size_t i = 1; i < MIN(count, (size_t)MARK_STEP); i++) {
-        for (size_t earlier = 0; earlier < i; earlier++) {
-            if (lsns[earlier] == lsns[i]) {
-                return i;
-            }
-        }
+    size_t step = 1;
+
+    while (step < MIN(count, (size_t)MARK_STEP) && lsns[step] > lsns[step - 1]) {
+        step++; /* ascending, as apply marks them: none is there twice */
     }
-    return MIN(count, (size_t)MARK_STEP);
+    return step;
 }
 
 static pawl_status mark_locked(struct rocksdb_wal *wal,
@@ -218,14 +259,13 @@ pawl_status pawl__delivery_rocksdb_fate(struct rocksdb_wal *wal,
                                         bool *ret_found,
                                         pawl_error *reterr)
 {
-    struct marks *marks = calloc(1, sizeof(*marks));
+    struct marks marks;
 
-    TRY(pawl__check_memory(marks, "marks of the WAL", reterr));
-    marks->count = 1;
-    pawl_status status = find_rows(wal, &lsn, marks, reterr);
-    *ret_found = marks->found[0];
-    *ret_fate = marks->rows[0].fate;
-    free(marks);
+    TRY(marks_make(&marks, 1, reterr));
+    pawl_status status = find_rows(wal, &lsn, &marks, reterr);
+    *ret_found = marks.found[0];
+    *ret_fate = marks.rows[0].fate;
+    marks_free(&marks);
     return status;
 }
 
@@ -362,4 +402,14 @@ pawl_status pawl__delivery_rocksdb_stats(struct delivery_wal *base,
     TRY(find_firsts(wal, &now, &stats.first, reterr));
     *ret_stats = stats;
     return PAWL_OK;
+}
+
+void pawl__delivery_rocksdb_held_bytes(struct delivery_wal *base,
+                                       uint64_t ret_bytes[DELIVERY_STATE_COUNT])
+{
+    struct wal_counters counters = pawl__delivery_rocksdb_counters(as_rocksdb(base));
+    struct delivery_wal_stats stats = { 0 };
+
+    count_states(&counters, &stats);
+    memcpy(ret_bytes, stats.bytes, sizeof(stats.bytes));
 }

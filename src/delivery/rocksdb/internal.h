@@ -116,5 +116,7 @@ pawl_status pawl__delivery_rocksdb_clean_up(struct delivery_wal *base,
 pawl_status pawl__delivery_rocksdb_stats(struct delivery_wal *base,
                                          struct delivery_wal_stats *ret_stats,
                                          pawl_error *reterr);
+void pawl__delivery_rocksdb_held_bytes(struct delivery_wal *base,
+                                       uint64_t ret_bytes[DELIVERY_STATE_COUNT]);
 
 #endif

@@ -334,6 +334,7 @@ static const struct delivery_wal_ops ops = {
     .reindex = pawl__delivery_rocksdb_reindex,
     .clean_up = pawl__delivery_rocksdb_clean_up,
     .stats = pawl__delivery_rocksdb_stats,
+    .held_bytes = pawl__delivery_rocksdb_held_bytes,
     .close = close_wal,
 };
 

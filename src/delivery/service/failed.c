@@ -304,6 +304,9 @@ static pawl_status hand_over(struct delivery_runner *runner,
         runner->waiting++;
     }
     pawl__unlock(&runner->delivery->lock);
+    if (*ret_given) {
+        pawl__delivery_call(runner);
+    }
     return is_busy ? pawl__fail(reterr,
                                 PAWL_BUSY,
                                 "somebody else is at the failed events of pipeline '%s'",

@@ -47,6 +47,30 @@ struct delivery_report {
     int64_t checkpointed_ns; /* monotonic: the last checkpoint, or when it was opened */
 };
 
+/* Where the two threads of a pipeline meet: one takes in, the other one applies. */
+struct delivery_meeting {
+    struct pawl__lock lock; /* covers everything below but the link; taken after all others */
+    struct pawl__cond changed;
+    struct pawl__cancel_link link;
+
+    /* Told by intake. */
+    delivery_lsn appended;    /* the last one */
+    int64_t waiting_since_ns; /* for apply, when it had caught up before */
+    uint64_t taken;           /* messages since apply looked */
+    bool is_idle;             /* the source has nothing more; see idle_for */
+    uint64_t idle_for;        /* drains_asked when the fetch began that found nothing */
+    size_t rest_bytes;        /* of a last line without its end */
+    pawl_error error;         /* it passes, and intake tries again; PAWL_OK: none */
+    pawl_status ended;        /* other than OK: intake has stopped, for this reason */
+    pawl_error ended_why;
+
+    /* Told by apply. */
+    delivery_lsn applied;
+    bool sink_is_away;
+
+    bool is_called; /* somebody wants something of apply, or of intake that it stops */
+};
+
 struct delivery_runner {
     struct pawl_delivery *delivery;
     struct delivery_runner *next; /* by name; covered by delivery->lock */
@@ -73,13 +97,16 @@ struct delivery_runner {
 
     struct pawl__cancel cancel;
     struct delivery_inbox inbox; /* of a pipeline that takes posted events; else empty */
+    struct delivery_meeting meeting;
 
     struct pawl__lock wal_lock; /* keeps `wal` from being closed while others read it */
     struct delivery_wal *wal;   /* of `opened`; NULL: it is not open */
 
-    /* The thread's own. */
+    /* The thread's own; the source is intake's while that runs. */
     struct delivery_opened opened;
     struct delivery_pipeline pipeline;
+    struct pawl__thread intake_thread;
+    struct pawl__cancel stop_intake; /* a child of `cancel`, made anew with every opening */
 };
 
 struct pawl_delivery {
@@ -184,9 +211,24 @@ PAWL_MUST_USE pawl_status pawl__delivery_open_stores(struct delivery_runner *run
 /* Does the errand that waits, if there is one; of the runner's thread. */
 void pawl__delivery_run_errand(struct delivery_runner *runner);
 
-/* --- runner.c: the thread of one pipeline --- */
+/* --- runner.c: the thread of one pipeline, which applies --- */
 
 void pawl__delivery_runner_run(void *context); /* the runner */
+
+uint64_t pawl__delivery_drains_asked(struct delivery_runner *runner);
+
+/* What passes by itself: the pipeline stays open and tries again. */
+bool pawl__delivery_may_pass(pawl_status status);
+
+/* --- take_in.c: its second thread, which takes in --- */
+
+/* Of a pipeline that is open. */
+PAWL_MUST_USE pawl_status pawl__delivery_intake_start(struct delivery_runner *runner,
+                                                      pawl_error *reterr);
+void pawl__delivery_intake_stop(struct delivery_runner *runner); /* waits for it */
+
+/* Ends a wait of either thread, for something that was left for it. */
+void pawl__delivery_call(struct delivery_runner *runner);
 
 /* --- status.c --- */
 

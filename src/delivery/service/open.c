@@ -271,7 +271,7 @@ pawl_status pawl__delivery_open_parts(struct delivery_runner *runner, pawl_error
     const struct opener opener = { .delivery = runner->delivery,
                                    .declared = &runner->declared,
                                    .opened = &runner->opened,
-                                   .cancel = &runner->cancel,
+                                   .cancel = &runner->stop_intake,
                                    .inbox = &runner->inbox };
     TRY(open_source(&opener, reterr));
     return open_pipeline(runner, reterr);

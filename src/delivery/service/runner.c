@@ -1,18 +1,19 @@
-/* The thread of one pipeline: opens it, runs its steps, and opens it again after what passes by itself.
+/* The thread of one pipeline: opens it, applies what intake (take_in.c) took in, and opens it again after what passes by
+ * itself.
  *
- *     open ──► take in some batches ──► apply all of it ──► retry, maintain ──► report ──┐
- *       ▲         ▲                                                                      │
- *       │         └──────────── (nothing moved: the next fetch waits) ◄──────────────────┤
- *       └── broken, or could not be opened: after a pause                                │
- *                                                                    cancelled: checkpoint, close */
+ *     open, start intake ──► wait for a transaction's worth ──► apply ──► retry, maintain ──► report ──┐
+ *       ▲                        ▲                                                                     │
+ *       │                        └─────────────────────────────────────────────────────────────────────┤
+ *       └── broken, or could not be opened: after a pause                                              │
+ *                                                                  cancelled: stop intake, checkpoint, close */
 #include "base/core/error.h"
 #include "base/decide/backoff.h"
 #include "delivery/service/internal.h"
-#include "delivery/sources/file.h"
 
 enum {
-    IDLE_NS = NS_PER_S,  /* how long an empty fetch waits */
-    PAUSE_NS = NS_PER_S, /* after a source or a sink that is away */
+    LINGER_NS = 100 * NS_PER_MS, /* for a transaction to fill up: DuckDB wants large ones */
+    IDLE_NS = NS_PER_S,          /* between two looks at what is due, when nothing comes */
+    PAUSE_NS = 200 * NS_PER_MS,  /* after a sink that is away */
 };
 static const struct pawl__backoff reopening = { NS_PER_S, 60 * NS_PER_S };
 
@@ -29,7 +30,7 @@ static void note(struct delivery_runner *runner, pawl_pipeline_state state, cons
     pawl__unlock(&delivery->lock);
 }
 
-static uint64_t drains_asked(struct delivery_runner *runner)
+uint64_t pawl__delivery_drains_asked(struct delivery_runner *runner)
 {
     pawl__lock(&runner->delivery->lock);
     uint64_t asked = runner->drains_asked;
@@ -57,51 +58,32 @@ static struct delivery_report report_of(struct delivery_runner *runner)
 }
 
 struct round {
-    size_t taken;          /* messages */
-    size_t applied;        /* entries */
-    bool is_empty;         /* the source was asked and had nothing */
-    uint64_t drains_asked; /* when it began */
+    size_t applied; /* entries */
     pawl_error error;
+    struct {
+        bool is_idle;
+        uint64_t idle_for;
+        size_t rest_bytes;
+        uint64_t taken;
+        pawl_error error;
+    } intake; /* what it had told before the round began */
 };
-
-static bool is_file(const struct delivery_runner *runner)
-{
-    return runner->declared.kind == DELIVERY_KIND_FILE
-           || runner->declared.kind == DELIVERY_KIND_STDIN;
-}
-
-/* Everything that the source has is settled. A broker is believed only after a fetch that waited: one that does not
- * may come back empty while messages are on their way. */
-static bool is_drained(const struct delivery_runner *runner,
-                       const struct round *round,
-                       const struct delivery_report *report,
-                       size_t *ret_rest)
-{
-    const struct delivery_pipeline *pipeline = &runner->pipeline;
-    bool has_waited =
-        runner->declared.kind != DELIVERY_KIND_NATS || pipeline->settings.fetch.wait_ns > 0;
-
-    *ret_rest = 0;
-    return round->is_empty && has_waited && pawl__delivery_pending(&report->counters) == 0
-           && (!is_file(runner) || pawl__delivery_file_is_at_end(runner->opened.source, ret_rest));
-}
 
 static void publish(struct delivery_runner *runner, const struct round *round)
 {
     struct pawl_delivery *delivery = runner->delivery;
     struct delivery_report report = report_of(runner);
-    size_t rest = 0;
-    bool drained = is_drained(runner, round, &report, &rest);
-    bool has_failed = round->error.status != PAWL_OK;
+    bool drained = round->intake.is_idle && pawl__delivery_pending(&report.counters) == 0;
+    const pawl_error *error = round->error.status != PAWL_OK ? &round->error : &round->intake.error;
 
     pawl__lock(&delivery->lock);
     runner->report = report;
-    if (has_failed || round->taken + round->applied > 0) {
-        runner->error = round->error;
+    if (error->status != PAWL_OK || round->intake.taken + round->applied > 0) {
+        runner->error = *error;
     }
     if (drained) {
-        runner->drained_for = round->drains_asked;
-        runner->rest_bytes = rest;
+        runner->drained_for = round->intake.idle_for;
+        runner->rest_bytes = round->intake.rest_bytes;
     }
     pawl__cond_broadcast(&delivery->changed);
     pawl__unlock(&delivery->lock);
@@ -109,14 +91,13 @@ static void publish(struct delivery_runner *runner, const struct round *round)
 
 /* --- a round --- */
 
-/* What passes by itself: the pipeline stays open and tries again. */
-static bool may_pass(pawl_status status)
+bool pawl__delivery_may_pass(pawl_status status)
 {
     return pawl__status_may_pass(status) || status == PAWL_NO_SPACE || status == PAWL_IO
            || status == PAWL_NOMEM;
 }
 
-/* PAWL_OK: go on, `error` is noted. */
+/* PAWL_OK: continue, `error` is noted. */
 static pawl_status weigh(struct delivery_runner *runner,
                          struct round *round,
                          pawl_status status,
@@ -127,100 +108,128 @@ static pawl_status weigh(struct delivery_runner *runner,
         return PAWL_OK;
     }
     if (status == PAWL_CANCELLED || pawl__delivery_must_reopen(&runner->pipeline)
-        || !may_pass(status)) {
+        || !pawl__delivery_may_pass(status)) {
         return pawl__fail_with(reterr, status, error);
     }
     round->error = *error;
     return PAWL_OK;
 }
 
-/* As many batches as one transaction may have. */
-static pawl_status take_in(struct delivery_runner *runner, struct round *round, pawl_error *reterr)
+/* A sink that is away opens the breaker: what it refuses is no reason to stop. *ret_moved 0: that, or nothing to do. */
+static pawl_status step(struct delivery_runner *runner,
+                        struct round *round,
+                        pawl_status (*run)(struct delivery_pipeline *, size_t *, pawl_error *),
+                        size_t *ret_moved,
+                        pawl_error *reterr)
 {
-    struct delivery_pipeline *pipeline = &runner->pipeline;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = run(&runner->pipeline, ret_moved, &error);
 
-    while (round->taken < pipeline->settings.apply_entries_max
-           && !pawl__cancelled(&runner->cancel)) {
-        pawl_error error = PAWL_ERROR_INIT;
-        size_t moved = 0;
-        pawl_status status = pawl__delivery_intake(pipeline, &moved, &error);
-
-        TRY(weigh(runner, round, status, &error, reterr));
-        if (status != PAWL_OK) { /* who waits for an answer does not wait for better times */
-            pawl__delivery_inbox_refuse(&runner->inbox, &error);
-        }
-        round->taken += moved;
-        if (status != PAWL_OK || moved == 0) {
-            round->is_empty = status == PAWL_OK && round->taken == 0;
-            return PAWL_OK;
-        }
-        pipeline->settings.fetch.wait_ns = 0; /* there is something to apply */
-    }
+    TRY(weigh(runner, round, status, &error, reterr));
+    *ret_moved = status == PAWL_OK ? *ret_moved : 0;
+    round->applied += *ret_moved;
     return PAWL_OK;
 }
 
-/* A sink that is away opens the breaker: what it refuses is no reason to stop. */
+/* Full transactions one after another; what is left waits for more. While one event is looked for that the sink
+ * refuses, transactions are smaller and nothing waits. */
 static pawl_status apply_all(struct delivery_runner *runner,
                              struct round *round,
                              pawl_error *reterr)
 {
-    static pawl_status (*const steps[])(struct delivery_pipeline *, size_t *, pawl_error *) = {
-        pawl__delivery_apply, pawl__delivery_retry
-    };
+    const struct delivery_pipeline *pipeline = &runner->pipeline;
+    size_t moved = 1;
+    bool is_full = true;
 
-    for (size_t i = 0; i < COUNT_OF(steps); i++) {
-        size_t moved = 1;
-        while (moved > 0 && !pawl__cancelled(&runner->cancel)) {
-            pawl_error error = PAWL_ERROR_INIT;
-            pawl_status status = steps[i](&runner->pipeline, &moved, &error);
-            TRY(weigh(runner, round, status, &error, reterr));
-            moved = status == PAWL_OK ? moved : 0;
-            round->applied += moved;
-        }
+    while (is_full && !pawl__cancelled(&runner->cancel)) {
+        size_t size = pipeline->window.size;
+        TRY(step(runner, round, pawl__delivery_apply, &moved, reterr));
+        is_full =
+            moved > 0
+            && (moved >= size || pipeline->window.size < pipeline->settings.apply_entries_max);
+    }
+    for (moved = 1; moved > 0 && !pawl__cancelled(&runner->cancel);) {
+        TRY(step(runner, round, pawl__delivery_retry, &moved, reterr));
     }
     return PAWL_OK;
 }
 
-/* A file is compared when it is opened. Of standard input only its end shows that there is less of it than before. */
-static pawl_status check_input(struct delivery_runner *runner, pawl_error *reterr)
+/* Until when to wait for more; 0: not at all. `has_stalled`: the last round applied nothing. */
+static int64_t wait_until_locked(const struct delivery_runner *runner, bool has_stalled)
+    REQUIRES_LOCK(runner->meeting.lock)
 {
-    struct delivery_source *source = runner->opened.source;
-    uint64_t delivered = runner->pipeline.cursor.stream.sequence;
-    struct delivery_stream_state state = { .last = 0 };
-    size_t rest = 0;
+    const struct delivery_meeting *meeting = &runner->meeting;
+    uint64_t waiting = meeting->appended - MIN(meeting->applied, meeting->appended);
+    int64_t now_ns = pawl__monotonic_ns(runner->delivery->clock);
 
-    if (runner->declared.kind != DELIVERY_KIND_STDIN
-        || !pawl__delivery_file_is_at_end(source, &rest)) {
-        return PAWL_OK;
+    if (meeting->ended != PAWL_OK || meeting->is_called || pawl__cancelled(&runner->cancel)) {
+        return 0;
     }
-    TRY(source->ops->state(source, 0, &state, reterr));
-    return state.last >= delivered
-               ? PAWL_OK
-               : pawl__fail_advised(reterr,
-                                    PAWL_CONFLICT,
-                                    "standard input ended after line %llu, and %llu were delivered "
-                                    "before; to deliver other lines, name another --generation",
-                                    (unsigned long long)state.last,
-                                    (unsigned long long)delivered);
+    if (waiting == 0) {
+        return now_ns + IDLE_NS;
+    }
+    if (has_stalled) { /* the sink is away, or an error passes */
+        return now_ns + PAUSE_NS;
+    }
+    bool is_worth_it = meeting->is_idle || waiting >= runner->pipeline.settings.apply_entries_max
+                       || now_ns >= meeting->waiting_since_ns + LINGER_NS;
+    return is_worth_it ? 0 : meeting->waiting_since_ns + LINGER_NS;
 }
 
-static pawl_status do_round(struct delivery_runner *runner, pawl_error *reterr)
+/* Waits for a transaction's worth of entries, or for anything else that is to be done; then reads what intake told. */
+static void meet(struct delivery_runner *runner, bool has_stalled, struct round *round)
+{
+    struct delivery_meeting *meeting = &runner->meeting;
+    delivery_lsn applied = runner->pipeline.cursor.applied;
+
+    pawl__lock(&meeting->lock);
+    if (applied > meeting->applied) {
+        meeting->applied = applied;
+        meeting->waiting_since_ns = pawl__monotonic_ns(runner->delivery->clock);
+    }
+    meeting->sink_is_away = pawl__delivery_breaker_is_open(&runner->pipeline.breaker);
+    pawl__cond_broadcast(&meeting->changed);
+    for (int64_t until_ns = wait_until_locked(runner, has_stalled); until_ns > 0;
+         until_ns = wait_until_locked(runner, has_stalled)) {
+        if (!pawl__cond_wait_until(&meeting->changed, &meeting->lock, until_ns)) {
+            break;
+        }
+        has_stalled = has_stalled && meeting->taken == 0;
+    }
+    meeting->is_called = false;
+    round->intake.is_idle = meeting->is_idle;
+    round->intake.idle_for = meeting->idle_for;
+    round->intake.rest_bytes = meeting->rest_bytes;
+    round->intake.taken = meeting->taken;
+    meeting->taken = 0;
+    round->intake.error = meeting->error;
+    pawl__unlock(&meeting->lock);
+}
+
+static pawl_status check_intake(struct delivery_runner *runner, pawl_error *reterr)
+{
+    struct delivery_meeting *meeting = &runner->meeting;
+
+    pawl__lock(&meeting->lock);
+    pawl_status ended = meeting->ended;
+    pawl_error why = meeting->ended_why;
+    pawl__unlock(&meeting->lock);
+    return ended == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, ended, &why);
+}
+
+static pawl_status do_round(struct delivery_runner *runner, bool *has_stalled, pawl_error *reterr)
 {
     struct delivery_pipeline *pipeline = &runner->pipeline;
-    struct round round = { .error = PAWL_ERROR_INIT, .drains_asked = drains_asked(runner) };
+    struct round round = { .error = PAWL_ERROR_INIT };
     pawl_error error = PAWL_ERROR_INIT;
 
+    meet(runner, *has_stalled, &round);
+    TRY(check_intake(runner, reterr));
     pawl__delivery_run_errand(runner);
-    TRY(take_in(runner, &round, reterr));
     TRY(apply_all(runner, &round, reterr));
     TRY(weigh(runner, &round, pawl__delivery_maintain(pipeline, &error), &error, reterr));
-    TRY(check_input(runner, reterr));
     publish(runner, &round);
-    pipeline->settings.fetch.wait_ns = round.taken + round.applied > 0 ? 0 : IDLE_NS;
-    if (round.error.status != PAWL_OK && round.taken == 0) {
-        pawl__cancel_wait_until(&runner->cancel,
-                                pawl__monotonic_ns(runner->delivery->clock) + PAUSE_NS);
-    }
+    *has_stalled = round.applied == 0;
     return PAWL_OK;
 }
 
@@ -231,17 +240,26 @@ static void checkpoint_last(struct delivery_runner *runner)
     (void)!pawl__delivery_maintain(&runner->pipeline, NULL); /* else the next run makes it */
 }
 
-static pawl_status run_opened(struct delivery_runner *runner, pawl_error *reterr)
+static pawl_status run_rounds(struct delivery_runner *runner, pawl_error *reterr)
 {
-    struct round none = { .error = PAWL_ERROR_INIT };
+    bool has_stalled = false;
     pawl_status status = PAWL_OK;
 
-    runner->pipeline.settings.fetch.wait_ns = 0;
+    while (status == PAWL_OK && !pawl__cancelled(&runner->cancel)) {
+        status = do_round(runner, &has_stalled, reterr);
+    }
+    return status;
+}
+
+static pawl_status run_opened(struct delivery_runner *runner, pawl_error *reterr)
+{
+    struct round none = { .error = PAWL_ERROR_INIT, .intake = { .error = PAWL_ERROR_INIT } };
+
+    TRY(pawl__delivery_intake_start(runner, reterr));
     publish(runner, &none);
     note(runner, PAWL_PIPELINE_RUNNING, NULL);
-    while (status == PAWL_OK && !pawl__cancelled(&runner->cancel)) {
-        status = do_round(runner, reterr);
-    }
+    pawl_status status = run_rounds(runner, reterr);
+    pawl__delivery_intake_stop(runner);
     publish(runner, &none);
     if (!pawl__delivery_must_reopen(&runner->pipeline)) {
         checkpoint_last(runner);
@@ -254,6 +272,7 @@ static pawl_status run_opened(struct delivery_runner *runner, pawl_error *reterr
 /* Opened and run until it was cancelled or failed. *ret_ran: it could be opened. */
 static pawl_status run_once(struct delivery_runner *runner, bool *ret_ran, pawl_error *reterr)
 {
+    pawl__cancel_init(&runner->stop_intake, &runner->cancel);
     pawl_status status = pawl__delivery_open_parts(runner, reterr);
 
     *ret_ran = status == PAWL_OK;
@@ -261,12 +280,13 @@ static pawl_status run_once(struct delivery_runner *runner, bool *ret_ran, pawl_
         status = run_opened(runner, reterr);
     }
     pawl__delivery_close_parts(runner);
+    pawl__cancel_done(&runner->stop_intake);
     return status;
 }
 
 static bool may_reopen(pawl_status status)
 {
-    return may_pass(status) || status == PAWL_LEASE_LOST;
+    return pawl__delivery_may_pass(status) || status == PAWL_LEASE_LOST;
 }
 
 /* False: cancelled meanwhile. */

@@ -20,6 +20,7 @@ static void runner_free(struct delivery_runner *runner)
     pawl__delivery_declared_done(&runner->declared);
     pawl__cancel_done(&runner->cancel);
     pawl__delivery_inbox_done(&runner->inbox);
+    pawl__lock_cond_done(&runner->meeting.lock, &runner->meeting.changed);
     pawl__lock_done(&runner->wal_lock);
     free(runner);
 }
@@ -58,6 +59,7 @@ static pawl_status add_runner(struct pawl_delivery *delivery,
     pawl__cancel_init(&runner->cancel, NULL);
     pawl__delivery_inbox_init(&runner->inbox);
     pawl__lock_init(&runner->wal_lock);
+    pawl__lock_cond_init(&runner->meeting.lock, &runner->meeting.changed);
     insert_runner(delivery, runner);
     return PAWL_OK;
 }

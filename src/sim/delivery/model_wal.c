@@ -45,6 +45,11 @@ static pawl_status stats(struct delivery_wal *wal,
     return PAWL_OK;
 }
 
+static void held_bytes(struct delivery_wal *wal, uint64_t ret_bytes[DELIVERY_STATE_COUNT])
+{
+    inner(wal)->ops->held_bytes(inner(wal), ret_bytes);
+}
+
 static pawl_status write_meta(struct delivery_wal *wal,
                               const struct delivery_wal_meta *meta,
                               pawl_error *reterr)
@@ -210,6 +215,7 @@ struct delivery_wal_ops pawl__sim_wal_ops(void)
         .reindex = reindex,
         .clean_up = clean_up,
         .stats = stats,
+        .held_bytes = held_bytes,
         .close = close_nothing,
     };
 }
