@@ -29,7 +29,7 @@ struct delivery_settings {
     struct delivery_fetch fetch;
     size_t apply_entries_max; /* of a transaction */
     size_t apply_bytes_max;
-    uint64_t pending_bytes_max; /* of the WAL: beyond it nothing is fetched */
+    uint64_t pending_bytes_max; /* of the WAL: beyond it no fetch begins */
     uint64_t failed_bytes_max;
     size_t payload_bytes_max; /* a larger one fails at once */
     struct delivery_retry_rule retry;
