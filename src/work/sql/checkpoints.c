@@ -422,6 +422,29 @@ static pawl_status sql_crowded(struct work_backend *base,
                                reterr);
 }
 
+/* --- Error boundaries: what the sweep leaves of a lease that ran out --- */
+
+pawl_status pawl__work_sql_boundaries(struct work_backend *base,
+                                      const struct work_now *now,
+                                      const struct work_boundary *boundaries,
+                                      size_t count,
+                                      pawl_error *reterr)
+{
+    const size_t stride = sizeof(*boundaries);
+
+    if (count == 0) {
+        return PAWL_OK;
+    }
+    return pawl__work_sql_run(base,
+                              SQL_STEP(WORK_STMT_BOUNDARY,
+                                       sql_field_of(&boundaries->checkpoint_id, stride, count),
+                                       sql_field_of(&boundaries->task_id, stride, count),
+                                       sql_field_of(&boundaries->work_item_id, stride, count),
+                                       sql_field_of(&boundaries->snapshot, stride, count),
+                                       sql_time(now->wall_us)),
+                              reterr);
+}
+
 const struct work_checkpoint_ops pawl__work_sql_checkpoints = {
     .find = sql_find,
     .add = sql_add,

@@ -379,27 +379,6 @@ pawl_status pawl__work_sql_unfinished(struct work_backend *base,
     return PAWL_OK;
 }
 
-pawl_status pawl__work_sql_boundaries(struct work_backend *base,
-                                      const struct work_now *now,
-                                      const struct work_boundary *boundaries,
-                                      size_t count,
-                                      pawl_error *reterr)
-{
-    const size_t stride = sizeof(*boundaries);
-
-    if (count == 0) {
-        return PAWL_OK;
-    }
-    return pawl__work_sql_run(base,
-                              SQL_STEP(WORK_STMT_BOUNDARY,
-                                       sql_field_of(&boundaries->checkpoint_id, stride, count),
-                                       sql_field_of(&boundaries->task_id, stride, count),
-                                       sql_field_of(&boundaries->work_item_id, stride, count),
-                                       sql_field_of(&boundaries->snapshot, stride, count),
-                                       sql_time(now->wall_us)),
-                              reterr);
-}
-
 /* --- who comes after whom --- */
 
 static pawl_status show_edge(void *context, const struct work_columns *row, pawl_error *reterr)
