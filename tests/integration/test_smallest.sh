@@ -4,13 +4,6 @@ set -uo pipefail
 # shellcheck source=tests/lib/tap.sh
 . "$PAWL_SOURCE/tests/lib/tap.sh"
 
-# A build of its own: sanitizers have nothing to add.
-if [ "${PAWL_TEST_VARIANT:-plain}" != plain ]; then
-    it "is covered by the plain build" true
-    tap_done
-    exit
-fi
-
 build=$tap_dir/build
 prefix=$tap_dir/usr
 compiler=${CC:-cc}
