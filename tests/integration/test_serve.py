@@ -18,7 +18,7 @@ import time
 import warnings
 
 sys.path.insert(0, os.path.join(os.environ["PAWL_SOURCE"], "tests", "lib"))
-from command import PAWL, SHOP, environment, new_database, wants_postgres  # noqa: E402
+from command import PAWL, SHOP, StalledPostgres, environment, new_database, wants_postgres  # noqa: E402
 import answers  # noqa: E402
 from tap import done, it  # noqa: E402
 
@@ -417,30 +417,13 @@ def test_hung_stores():
     assert node.end()[0] == 0
 
 
-class Stalled:
-    """The database server with all its processes stopped: it takes connections and answers nothing."""
-
-    def __init__(self):
-        first = int(os.environ["PAWL_TEST_POSTGRES_PID"])
-        with open(f"/proc/{first}/task/{first}/children", encoding="ascii") as file:
-            self.pids = [first, *map(int, file.read().split())]
-
-    def __enter__(self):
-        for pid in self.pids:
-            os.kill(pid, signal.SIGSTOP)
-
-    def __exit__(self, *_):
-        for pid in self.pids:
-            os.kill(pid, signal.SIGCONT)
-
-
 def test_stalled_database():
     """It is not ready within 5 s, requests are 503 in time, it ends with 0, and the log says why."""
     where = place()
     node = Node(where, "--store-answer-timeout", "3s")
     node.create()
     node.await_ready()
-    with Stalled():
+    with StalledPostgres():
         began = time.monotonic()
         while node.ask("GET", "/readyz")[0].status != 503:
             assert time.monotonic() - began < 10
@@ -456,7 +439,7 @@ def test_stalled_database():
     node.await_ready()
     answer, problem = node.ask("POST", "/v1/apps/orders/workspaces/7/commands", order())
     assert answer.status == 200, problem
-    with Stalled():
+    with StalledPostgres():
         began = time.monotonic()
         code, _, err = node.end()
         assert time.monotonic() - began < 40, err

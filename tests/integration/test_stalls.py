@@ -14,7 +14,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.environ["PAWL_SOURCE"], "tests", "lib"))
-from command import PAWL, SHOP, environment, new_database, wait_until, wants_postgres  # noqa: E402
+from command import PAWL, SHOP, StalledPostgres, environment, new_database, wait_until, wants_postgres  # noqa: E402
 from tap import done, it  # noqa: E402
 
 POSTGRES = wants_postgres()
@@ -22,12 +22,6 @@ TOP = tempfile.mkdtemp(prefix="pawl-stalls-")
 ENV = environment(TOP, PAWL_STORE_FREE_SPACE_MIN="0", PAWL_STORE_ANSWER_TIMEOUT="2s", PAWL_STORE_BUSY_TIMEOUT="1s")
 SOON_S = 30  # no command here may take longer; the machine may be busy, and without a bound it is minutes
 BUSY = 5
-
-
-def processes():
-    first = int(os.environ["PAWL_TEST_POSTGRES_PID"])
-    with open(f"/proc/{first}/task/{first}/children", encoding="ascii") as file:
-        return [first, *(int(pid) for pid in file.read().split())]
 
 
 class Stalled:
@@ -38,17 +32,15 @@ class Stalled:
 
     def __enter__(self):
         if POSTGRES:
-            os.kill(processes()[0], signal.SIGSTOP)  # first: it starts no more children then
-            for pid in processes()[1:]:
-                os.kill(pid, signal.SIGSTOP)
+            self.server = StalledPostgres()
+            self.server.__enter__()
         else:
             self.lock = sqlite3.connect(self.store.file, isolation_level=None)
             self.lock.execute("BEGIN IMMEDIATE")
 
     def __exit__(self, *_):
         if POSTGRES:
-            for pid in reversed(processes()):
-                os.kill(pid, signal.SIGCONT)
+            self.server.__exit__()
         else:
             self.lock.execute("ROLLBACK")
             self.lock.close()

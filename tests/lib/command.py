@@ -5,9 +5,11 @@
     TOP = tempfile.mkdtemp(prefix="pawl-work-")
     ENV = environment(TOP)
 """
+import contextlib
 import os
 import re
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -65,6 +67,26 @@ def new_database(directory, template=None):
     subprocess.run(["psql", "-q", "-c", f'CREATE DATABASE "{name}"{copied}', os.environ["DATABASE_URL"]], check=True)
     base, _, rest = os.environ["DATABASE_URL"].partition("?")
     return base.rpartition("/")[0] + "/" + name + ("?" + rest if rest else "")
+
+
+class StalledPostgres:
+    """The server of these tests with all its processes stopped: it takes connections and answers nothing."""
+
+    def __enter__(self):
+        first = int(os.environ["PAWL_TEST_POSTGRES_PID"])
+        os.kill(first, signal.SIGSTOP)  # it starts no more children then
+        with open(f"/proc/{first}/task/{first}/children", encoding="ascii") as file:
+            self.pids = [first, *map(int, file.read().split())]
+        self.tell(self.pids[1:], signal.SIGSTOP)
+
+    def __exit__(self, *_):
+        self.tell(reversed(self.pids), signal.SIGCONT)
+
+    @staticmethod
+    def tell(pids, number):
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):  # it was on its way out
+                os.kill(pid, number)
 
 
 def wait_until(holds, what, seconds=240):
