@@ -72,4 +72,27 @@ PAWL_MUST_USE pawl_status pawl__sim_delivery(const struct sim_options *options,
                                              struct sim_report *ret_report,
                                              pawl_error *reterr);
 
+/* The same for telemetry. `published`: rows that agents took, `delivered`: rows of the colony, `failed`: rejected rows,
+ * `on_record`: ids in permanent gaps, `reopened`: how often agents and colony were opened. */
+enum sim_telemetry_defect {
+    SIM_TELEMETRY_NO_DEFECT,
+    SIM_UNRECORDED_HOLE,    /* the checkpoint passes a hole that is not recorded */
+    SIM_REMOTE_GRACE,       /* the grace runs on the agent's clock */
+    SIM_RECOVERED_WITHOUT,  /* a gap is recovered without its rows */
+    SIM_UNBOUNDED_RECOVERY, /* a recovery query has no end */
+    SIM_WALL_RETENTION,     /* an agent removes rows by the wall clock */
+    SIM_SAME_SESSION,       /* a restored agent goes on as if nothing had happened */
+    SIM_BAD_ROW_STOPS,      /* one bad row stops its data type */
+    SIM_RESET_DOUBLES,      /* a reset reads rows again and keeps the old ones */
+    SIM_TELEMETRY_DEFECT_COUNT,
+};
+const char *pawl__sim_telemetry_defect_name(
+    enum sim_telemetry_defect defect); /* "unrecorded-hole" */
+
+PAWL_MUST_USE pawl_status pawl__sim_telemetry(uint64_t seed,
+                                              enum sim_telemetry_defect defect,
+                                              struct pawl__buf *trace,
+                                              struct sim_report *ret_report,
+                                              pawl_error *reterr);
+
 #endif
