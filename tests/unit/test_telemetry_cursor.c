@@ -476,17 +476,13 @@ static void test_a_round_is_shared_between_agents(void **state)
 
 /* --- the agent's epochs --- */
 
-static void open_epoch(struct telemetry_epochs *epochs,
-                       const char *id,
-                       uint64_t counter,
-                       uint64_t removed)
+static void open_epoch(struct telemetry_epochs *epochs, const char *id, uint64_t counter)
 {
     uint64_t counters[TELEMETRY_TYPE_COUNT] = { counter };
-    uint64_t gone[TELEMETRY_TYPE_COUNT] = { removed };
     pawl_error error = PAWL_ERROR_INIT;
     struct telemetry_id name = id_of(id);
 
-    assert_ok(pawl__telemetry_epochs_open(epochs, &name, counters, gone, &error), &error);
+    assert_ok(pawl__telemetry_epochs_open(epochs, &name, counters, &error), &error);
 }
 
 static void test_epochs_without_rows_leave_the_list(void **state)
@@ -497,19 +493,19 @@ static void test_epochs_without_rows_leave_the_list(void **state)
     pawl_error error = PAWL_ERROR_INIT;
 
     (void)state;
-    open_epoch(&epochs, "E1", 0, 0);
-    open_epoch(&epochs, "E2", 0, 0);
+    open_epoch(&epochs, "E1", 0);
+    open_epoch(&epochs, "E2", 0);
     assert_int_equal(epochs.count, 1); /* nothing was given in E1 */
-    open_epoch(&epochs, "E3", 5, 0);
+    open_epoch(&epochs, "E3", 5);
     assert_int_equal(epochs.count, 2);
-    open_epoch(&epochs, "E4", 9, 5); /* the rows of E2 are gone */
-    assert_int_equal(epochs.count, 2);
-    assert_string_equal(epochs.at[0].id.text, "E3");
+    open_epoch(&epochs, "E4", 9);
+    assert_int_equal(epochs.count, 3);
+    assert_string_equal(epochs.at[0].id.text, "E2");
     pawl__telemetry_epochs_write(&epochs, &text);
     assert_ok(pawl__telemetry_epochs_read(pawl__buf_view(&text), &again, &error), &error);
-    assert_int_equal(again.count, 2);
-    assert_string_equal(again.at[1].id.text, "E4");
-    assert_memory_equal(again.at[1].first, epochs.at[1].first, sizeof(epochs.at[1].first));
+    assert_int_equal(again.count, 3);
+    assert_string_equal(again.at[2].id.text, "E4");
+    assert_memory_equal(again.at[2].first, epochs.at[2].first, sizeof(epochs.at[2].first));
     pawl__telemetry_epochs_done(&again);
     assert_status(pawl__telemetry_epochs_read(pawl_view_of("E1 1 2\n"), &again, &error),
                   PAWL_CORRUPT,
@@ -524,10 +520,10 @@ static void test_an_acknowledgement_counts_only_for_epochs_that_the_colony_knows
     struct telemetry_id stranger = id_of("X");
 
     (void)state;
-    open_epoch(&epochs, "E1", 0, 0);
+    open_epoch(&epochs, "E1", 0);
     assert_int_equal(pawl__telemetry_accept_ack(&epochs, TELEMETRY_SPANS, &known, 8, 10), 8);
     assert_int_equal(pawl__telemetry_accept_ack(&epochs, TELEMETRY_SPANS, &known, 80, 10), 10);
-    open_epoch(&epochs, "F", 5, 0); /* restored at 5; the colony has 8 rows of another line */
+    open_epoch(&epochs, "F", 5); /* restored at 5; the colony has 8 rows of another line */
     assert_int_equal(pawl__telemetry_accept_ack(&epochs, TELEMETRY_SPANS, &known, 8, 10), 5);
     assert_int_equal(pawl__telemetry_accept_ack(&epochs, TELEMETRY_SPANS, &stranger, 8, 10), 0);
     pawl__telemetry_epochs_done(&epochs);

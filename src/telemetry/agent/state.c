@@ -30,7 +30,7 @@ pawl_status pawl__telemetry_state_open(struct telemetry_agent_state *state,
 {
     struct telemetry_id id = pawl__telemetry_id_of(random);
 
-    TRY(pawl__telemetry_epochs_open(&state->epochs, &id, state->counters, state->removed, reterr));
+    TRY(pawl__telemetry_epochs_open(&state->epochs, &id, state->counters, reterr));
     for (size_t t = 0; t < TELEMETRY_TYPE_COUNT; t++) {
         if (state->counters[t] > state->removed[t]) {
             pawl__telemetry_arrived(&state->arrivals[t], state->counters[t], boot_ns);

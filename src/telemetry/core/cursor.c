@@ -300,6 +300,10 @@ pawl_status pawl__telemetry_identify(struct telemetry_cursor *cursor,
             || next->first <= MAX(current->last, current->high_water))) {
         uint64_t first = bound < next->first ? bound + 1 : next->first;
         TRY(fork_at(cursor, base, next, first, like, gaps, reterr));
+        if (common != NULL && first < next->first) { /* the rest of that epoch is in it, too */
+            const struct telemetry_epoch rest = { common->epoch.id, first };
+            TRY(pawl__telemetry_cursor_see(cursor, &rest, &next->id, reterr));
+        }
         *ret_identity = TELEMETRY_FORKED;
     } else if (base != current) {
         return pawl__fail(

@@ -25,12 +25,10 @@ pawl_status pawl__telemetry_epochs_add(struct telemetry_epochs *epochs,
     return PAWL_OK;
 }
 
-static bool has_rows(const struct telemetry_open *open,
-                     const uint64_t next_first[TELEMETRY_TYPE_COUNT],
-                     const uint64_t removed[TELEMETRY_TYPE_COUNT])
+static bool gave_rows(const struct telemetry_open *open, const struct telemetry_open *next)
 {
     for (size_t t = 0; t < TELEMETRY_TYPE_COUNT; t++) {
-        if (next_first[t] > MAX(open->first[t], removed[t] + 1)) {
+        if (next->first[t] > open->first[t]) {
             return true;
         }
     }
@@ -40,7 +38,6 @@ static bool has_rows(const struct telemetry_open *open,
 pawl_status pawl__telemetry_epochs_open(struct telemetry_epochs *epochs,
                                         const struct telemetry_id *id,
                                         const uint64_t counters[TELEMETRY_TYPE_COUNT],
-                                        const uint64_t removed[TELEMETRY_TYPE_COUNT],
                                         pawl_error *reterr)
 {
     struct telemetry_open open = { .id = *id };
@@ -51,7 +48,7 @@ pawl_status pawl__telemetry_epochs_open(struct telemetry_epochs *epochs,
     }
     TRY(pawl__telemetry_epochs_add(epochs, &open, reterr));
     for (size_t i = 0; i + 1 < epochs->count; i++) {
-        if (has_rows(&epochs->at[i], epochs->at[i + 1].first, removed)) {
+        if (gave_rows(&epochs->at[i], &epochs->at[i + 1])) {
             epochs->at[kept++] = epochs->at[i];
         }
     }

@@ -21,13 +21,13 @@ PAWL_MUST_USE pawl_status pawl__telemetry_epochs_add(struct telemetry_epochs *ep
                                                      const struct telemetry_open *open,
                                                      pawl_error *reterr);
 
-/* Another open: epochs without rows leave the list, and so does the oldest of more than TELEMETRY_EPOCHS_MAX. `counters`
- * are the last ids given, `removed` the last ids that retention took. An epoch is never taken up again: a copy of the
- * database may have been made in it. */
+/* Another open: epochs in which nothing was given leave the list, and so does the oldest of more than
+ * TELEMETRY_EPOCHS_MAX. `counters` are the last ids given. An epoch whose rows retention took stays: a colony that was
+ * away must still see that it gave ids a second time. An epoch is never taken up again: a copy of the database may have
+ * been made in it. */
 PAWL_MUST_USE pawl_status pawl__telemetry_epochs_open(struct telemetry_epochs *epochs,
                                                       const struct telemetry_id *id,
                                                       const uint64_t counters[TELEMETRY_TYPE_COUNT],
-                                                      const uint64_t removed[TELEMETRY_TYPE_COUNT],
                                                       pawl_error *reterr);
 
 /* Adds to the page what the colony does not know: the epochs after `known`, or all of them. */
