@@ -94,11 +94,11 @@ static void test_what_cannot_be_stored_is_refused_with_its_column(void **state)
     struct telemetry_values row = sample(TELEMETRY_SPANS);
 
     (void)state;
-    row.at[5].as.real = NAN;
+    row.at[5].as.real = (double)NAN;
     assert_status(pawl__telemetry_row_check(TELEMETRY_SPANS, &row, &error), PAWL_INVALID, &error);
     assert_message(&error, "duration_ms");
     row = sample(TELEMETRY_SPANS);
-    row.at[5].as.real = INFINITY;
+    row.at[5].as.real = (double)INFINITY;
     assert_status(pawl__telemetry_row_check(TELEMETRY_SPANS, &row, &error), PAWL_INVALID, &error);
     row = sample(TELEMETRY_SPANS);
     row.at[0].as.i64 = INT64_MAX;
