@@ -228,6 +228,21 @@ static void test_unsynced_writes_behind_a_hole_are_cut_with_it(void **state)
     assert_ok(open_store(f), &f->error);
 }
 
+/* A start notes unsynced what it finds: the hole may be at the beginning of a new log. */
+static void test_a_hole_at_the_start_of_a_log_is_cut(void **state)
+{
+    struct fixture *f = *state;
+
+    fill_block_by(f, pawl__rocks_write_unsynced);
+    for (int i = 0; i < MORE; i++) {
+        put_unsynced(f);
+    }
+    close_store(f);
+    overwrite(f, 0, BLOCK, 0);
+    assert_ok(open_store(f), &f->error);
+    expect_keys(f, 0);
+}
+
 /* The first page of a write is there, the rest is not. */
 static void test_an_unsynced_write_without_its_end_is_cut(void **state)
 {
@@ -279,6 +294,7 @@ int main(void)
             test_the_same_with_whole_records_behind_it_is_damage, setup, teardown),
         cmocka_unit_test_setup_teardown(
             test_unsynced_writes_behind_a_hole_are_cut_with_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_hole_at_the_start_of_a_log_is_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(
             test_an_unsynced_write_without_its_end_is_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(

@@ -126,8 +126,7 @@ static size_t take_fragment(struct log_walk *walk, pawl_view rest, uint64_t at)
         return 0;
     }
     if (len > in.len || !checksum_fits(&rest.data[HEADER - 1], len + 1, crc)) {
-        walk->hole |=
-            walk->has_notes && len <= in.len && ends_in_zeros((pawl_view){ in.data, len });
+        walk->hole |= len <= in.len && ends_in_zeros((pawl_view){ in.data, len });
         walk->other = true;
         return 0;
     }
@@ -170,9 +169,10 @@ static pawl_status walk_log(int fd, struct log_walk *walk, pawl_error *reterr)
     return got < 0 ? pawl__fail_errno(reterr, errno, "read the log") : PAWL_OK;
 }
 
-/* Whether something behind the last good record tells that more than that was synced. */
+/* Whether something behind the last good record tells that more than that was synced. The hole may be at the very start
+ * of a log: what is behind it has notes then, too. */
 static pawl_status more_was_synced(int fd,
-                                   const struct log_walk *walk,
+                                   struct log_walk *walk,
                                    bool *ret_more,
                                    pawl_error *reterr)
 {
@@ -183,7 +183,7 @@ static pawl_status more_was_synced(int fd,
 
     TRY(pawl__check_memory(block, "a block", reterr));
     while ((got = pread(fd, block, BLOCK, (off_t)offset)) > 0) {
-        (void)find_notes((pawl_view){ block, (size_t)got }, &synced);
+        walk->has_notes |= find_notes((pawl_view){ block, (size_t)got }, &synced);
         offset += (size_t)got == BLOCK ? BLOCK - ROCKS_NOTE_LEN : (size_t)got;
     }
     free(block);
@@ -197,12 +197,10 @@ static pawl_status is_torn_end(int fd, bool *ret_torn, uint64_t *ret_good, pawl_
     bool more = true;
 
     TRY(walk_log(fd, &walk, reterr));
-    if (walk.hole && walk.has_notes) {
+    if (walk.hole) {
         TRY(more_was_synced(fd, &walk, &more, reterr));
-        *ret_torn = !more;
-    } else {
-        *ret_torn = walk.hole && walk.orphan && !walk.other;
     }
+    *ret_torn = walk.hole && (walk.has_notes ? !more : walk.orphan && !walk.other);
     *ret_good = walk.good;
     return PAWL_OK;
 }
