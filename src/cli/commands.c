@@ -29,6 +29,7 @@ static const struct pawl__cli_command root = {
                          &pawl__cli_cmd_sql,
                          &pawl__cli_cmd_failed,
                          &pawl__cli_cmd_rebuild,
+                         &pawl__cli_cmd_trace,
                          &pawl__cli_cmd_audit,
                          &pawl__cli_cmd_publish,
                          &pawl__cli_cmd_outbox,

@@ -27,6 +27,7 @@ extern const struct pawl__cli_command pawl__cli_cmd_sim;
 extern const struct pawl__cli_command pawl__cli_cmd_serve;
 extern const struct pawl__cli_command pawl__cli_cmd_sql;
 extern const struct pawl__cli_command pawl__cli_cmd_token;
+extern const struct pawl__cli_command pawl__cli_cmd_trace;
 extern const struct pawl__cli_command pawl__cli_cmd_version;
 extern const struct pawl__cli_command pawl__cli_cmd_wal;
 extern const struct pawl__cli_command pawl__cli_cmd_work;

@@ -406,6 +406,121 @@ static void test_rebuild_without_its_source_takes_the_log_and_says_so(void **sta
     assert_clean(f, LINES - 2);
 }
 
+/* --- trace --- */
+
+static bool see_failed(void *context, const pawl_failed_event *event)
+{
+    struct fixture *f = context;
+
+    snprintf(f->said,
+             sizeof(f->said),
+             "%.*s",
+             (int)event->transaction_id.len,
+             event->transaction_id.data);
+    return true;
+}
+
+static bool see_step(void *context, const pawl_trace_step *step)
+{
+    struct fixture *f = context;
+    const pawl_view views[] = { step->pipeline, step->transaction_id, step->state, step->detail };
+
+    f->steps[f->count] = *step;
+    for (size_t i = 0; i < COUNT_OF(views); i++) {
+        snprintf(f->texts[f->count][i],
+                 sizeof(f->texts[0][0]),
+                 "%.*s",
+                 (int)views[i].len,
+                 views[i].data);
+    }
+    return ++f->count < COUNT_OF(f->steps);
+}
+
+static pawl_status trace(struct fixture *f, const char *id)
+{
+    f->count = 0;
+    return pawl_delivery_trace(
+        f->delivery, pawl_view_of(id), NULL, see_step, f, &f->skipped, &f->error);
+}
+
+static void test_trace_follows_a_row_from_its_line_to_the_table(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const ids[] = { "e21", "orders:e21:0" };
+
+    for (size_t i = 0; i < COUNT_OF(ids); i++) {
+        assert_ok(trace(f, ids[i]), &f->error);
+        assert_int_equal(f->count, 3);
+        assert_int_equal(f->steps[0].place, PAWL_TRACE_SOURCE);
+        assert_int_equal(f->steps[0].sequence, 21);
+        assert_int_equal(f->steps[1].place, PAWL_TRACE_WAL);
+        assert_int_equal(f->steps[1].lsn, 21);
+        assert_true(f->steps[1].at_us > 0);
+        assert_int_equal(f->steps[2].place, PAWL_TRACE_TABLE);
+        assert_string_equal(f->texts[2][0], "orders");
+        assert_string_equal(f->texts[2][1], "orders:e21:0");
+        assert_string_equal(f->texts[2][3], "orders");
+    }
+}
+
+static void test_trace_of_a_failed_event_says_why_and_when(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_ok(pawl_failed_list(f->delivery, "orders", NULL, see_failed, f, &f->error), &f->error);
+    char id[sizeof(f->said)];
+    memcpy(id, f->said, sizeof(id));
+    assert_ok(trace(f, id), &f->error);
+    assert_int_equal(f->count, 3);
+    assert_int_equal(f->steps[0].sequence, 7);
+    assert_int_equal(f->steps[2].place, PAWL_TRACE_FAILED);
+    assert_true(f->steps[2].at_us > 0);
+    assert_string_equal(f->texts[2][2], "pending");
+    assert_has(f->texts[2][3], "not_json");
+}
+
+static void test_trace_of_a_filtered_event(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_ok(trace(f, "e9"), &f->error);
+    assert_int_equal(f->steps[f->count - 1].place, PAWL_TRACE_FILTERED);
+}
+
+static void test_trace_finds_an_event_that_waits_in_the_outbox(void **state)
+{
+    struct fixture *f = *state;
+    pawl_publisher_options options = PAWL_PUBLISHER_OPTIONS_INIT;
+    pawl_outgoing event = PAWL_OUTGOING_INIT;
+    pawl_publisher *publisher = NULL;
+    char dir[TEMPDIR_SIZE + 32];
+
+    snprintf(dir, sizeof(dir), "%s/wal/producer", f->dir);
+    options.source = "shop";
+    options.free_space_min = 0;
+    assert_ok(pawl_publisher_open(dir, &options, &publisher, &f->error), &f->error);
+    event.subject = pawl_view_of("paid");
+    event.event_id = pawl_view_of("o-1");
+    event.payload = pawl_view_of("{}");
+    assert_ok(pawl_publisher_publish(publisher, &event, 1, NULL, &f->error), &f->error);
+    assert_ok(pawl_publisher_close(publisher, 0, &f->error), &f->error);
+    assert_ok(trace(f, "shop:o-1:0"), &f->error);
+    assert_int_equal(f->count, 1);
+    assert_int_equal(f->steps[0].place, PAWL_TRACE_OUTBOX);
+    assert_int_equal(f->steps[0].number, 1);
+    assert_true(f->steps[0].at_us > 0);
+    assert_string_equal(f->texts[0][2], "pending");
+    assert_string_equal(f->texts[0][3], "paid");
+}
+
+static void test_trace_of_an_id_that_nobody_knows_is_not_found(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(trace(f, "e999"), PAWL_NOT_FOUND);
+    assert_int_equal(trace(f, ""), PAWL_INVALID);
+}
+
 #define acts_test(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
@@ -428,6 +543,11 @@ int main(void)
         acts_test(test_rebuild_quarantines_a_file_that_does_not_open),
         acts_test(test_rebuild_replaces_a_file_of_pipelines_that_run),
         acts_test(test_rebuild_without_its_source_takes_the_log_and_says_so),
+        acts_test(test_trace_follows_a_row_from_its_line_to_the_table),
+        acts_test(test_trace_of_a_failed_event_says_why_and_when),
+        acts_test(test_trace_of_a_filtered_event),
+        acts_test(test_trace_finds_an_event_that_waits_in_the_outbox),
+        acts_test(test_trace_of_an_id_that_nobody_knows_is_not_found),
     };
 
     return cmocka_run_group_tests_name("delivery_acts", tests, NULL, NULL);
