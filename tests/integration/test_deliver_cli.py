@@ -372,6 +372,38 @@ def refuses_wrong_settings():
     assert "pawl.yaml:2: pipelines.orders: from: allowed are" in wrong, wrong
 
 
+def audits_traces_replays_and_rebuilds():
+    directory, data = place()
+    write(f"{directory}/events.jsonl", range(1, 31), "broken\n")
+    deliver(*data, "--from", f"{directory}/events.jsonl", "--id-field", "n", "--into", "orders", "--drain")
+    assert run("audit", "deliver", *data).stdout.endswith("lost 0, duplicated 0\n")
+    report = json.loads(run("audit", "deliver", *data, "--json", "orders").stdout)
+    assert (report["rows"], report["failed"], report["source_events"], report["lost"]) == (30, 1, 31, 0), report
+    run("audit", "deliver", *data, "nosuch", code=3)
+    steps = [json.loads(line) for line in run("trace", *data, "--json", "orders:17:0").stdout.splitlines()]
+    assert [step["place"] for step in steps] == ["source", "wal", "table"] and steps[0]["sequence"] == 17, steps
+    run("trace", *data, "nosuch", code=3)
+    replayed = json.loads(run("pipeline", "replay", *data, "--json", "--from", "3", "--to", "9", "orders").stdout)
+    assert (replayed["from_source"], replayed["delivered"]) == (7, 0), replayed
+    run("pipeline", "replay", *data, "--from", "9", "--to", "3", "orders", code=2)
+    run("pipeline", "replay", *data, "--from", "9", "--since", "2026-01-01T00:00:00Z", "orders", code=2)
+    with open(f"{directory}/data/analytics.duckdb", "wb") as file:
+        file.write(b"no database" * 1000)
+    wrong = run("deliver", *data, "--drain", code=6).stderr
+    assert "pawl rebuild" in wrong, wrong
+    loud = run("rebuild", *data)
+    assert "quarantined-1" in loud.stdout and "did not open" in loud.stderr, loud
+    assert sql(data, "SELECT count(*) AS n FROM orders") == [{"n": 30}]
+    assert run("audit", "deliver", *data).stdout.endswith("lost 0, duplicated 0\n")
+    os.rename(f"{directory}/events.jsonl", f"{directory}/aside.jsonl")
+    assert "could not check" in run("audit", "deliver", *data, code=5).stderr
+    run("rebuild", *data, "--replace", code=5)
+    os.rename(f"{directory}/aside.jsonl", f"{directory}/events.jsonl")
+    run("rebuild", *data)
+    assert run("audit", "deliver", *data).stdout.endswith("lost 0, duplicated 0\n")
+
+
+it("audits, traces, replays and rebuilds", audits_traces_replays_and_rebuilds)
 it("delivers a file once, however often it is run", delivers_a_file_once)
 it("reads standard input to its end, and passes over what it delivered", reads_standard_input_to_its_end)
 it("tells lines that are no events, and a last one without its end", tells_bad_lines)
