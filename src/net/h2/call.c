@@ -8,6 +8,8 @@
 
 #include "base/core/error.h"
 
+enum { EARLY_MS = 1000, EARLY_BYTES = 65536 };
+
 static void fire(struct pawl__h2_timer *timer, int64_t now_ns);
 static void run_final(struct pawl__h2_post *post);
 static void run_wake(struct pawl__h2_post *post);
@@ -160,6 +162,35 @@ void pawl__h2_call_abort(struct pawl__h2_call *call,
     pawl__h2_call_unref(call);
 }
 
+/* Resets the stream of a call that was answered before the client had sent all: it may stop. Only after the answer has
+ * gone: earlier, nghttp2 would drop what is queued. */
+static void stop_client(struct pawl__h2_call *call)
+{
+    (void)nghttp2_submit_rst_stream(
+        call->conn->conn.session, NGHTTP2_FLAG_NONE, call->stream_id, NGHTTP2_NO_ERROR);
+    pawl__h2_conn_touch(&call->conn->conn);
+    call->early = false;
+}
+
+void pawl__h2_call_early(struct pawl__h2_call *call)
+{
+    if (call == NULL) {
+        return;
+    }
+    /* What is on its way may come: some clients take a reset for a failure, also after a whole answer. */
+    call->early = true;
+    call->request_by_ns = pawl__h2_loop_now(call->loop) + EARLY_MS * NS_PER_MS;
+    pawl__h2_call_arm(call);
+}
+
+void pawl__h2_call_drop(struct pawl__h2_call *call, size_t bytes)
+{
+    call->dropped += bytes;
+    if (call->early && call->dropped > EARLY_BYTES) {
+        stop_client(call);
+    }
+}
+
 /* Too slow with what waits to be sent to it. */
 static void drop_slow(struct pawl__h2_call *call)
 {
@@ -177,7 +208,10 @@ static void fire(struct pawl__h2_timer *timer, int64_t now_ns)
     struct pawl__h2_call *call =
         (struct pawl__h2_call *)((char *)timer - offsetof(struct pawl__h2_call, timer));
 
-    if (!call->answered && now_ns - call->deadline_ns >= 0) {
+    if (call->early && now_ns - call->request_by_ns >= 0) {
+        call->request_by_ns = INT64_MAX;
+        stop_client(call);
+    } else if (!call->answered && now_ns - call->deadline_ns >= 0) {
         pawl__h2_call_abort(
             call, PAWL__H2_DEADLINE_EXCEEDED, "the deadline of the call has passed");
     } else if (now_ns - call->request_by_ns >= 0) {

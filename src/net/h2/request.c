@@ -261,7 +261,8 @@ void pawl__h2_call_bytes(struct pawl__h2_call *call, pawl_view bytes)
     pawl_view rest = bytes;
 
     if (call->answered || call->method == NULL) {
-        consume(call, bytes.len); /* nobody wants it */
+        consume(call, bytes.len);
+        pawl__h2_call_drop(call, bytes.len);
         return;
     }
     if (call->held.len == 0) {

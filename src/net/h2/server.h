@@ -94,6 +94,8 @@ struct pawl__h2_call {
     struct pawl__h2_pace pace;
     bool begun;            /* its headers were submitted */
     bool deferred;         /* nghttp2 waits to be told of more */
+    bool early;            /* answered whole, and the client still sends */
+    size_t dropped;        /* bytes that came after the answer */
     bool answered;         /* with a status: nothing follows */
     atomic_bool told_busy; /* a handler waits for room */
     bool waking;
@@ -189,6 +191,10 @@ void pawl__h2_call_abort(struct pawl__h2_call *call,
 PAWL_MUST_USE bool pawl__h2_call_charge(struct pawl__h2_call *call);
 /* Sets its timer to what is next. */
 void pawl__h2_call_arm(struct pawl__h2_call *call);
+/* Its whole answer has been sent, and the client has not sent all. */
+void pawl__h2_call_early(struct pawl__h2_call *call);
+/* Bytes came that nobody wants. */
+void pawl__h2_call_drop(struct pawl__h2_call *call, size_t bytes);
 /* Hands it to the method's handler. */
 void pawl__h2_call_hand(struct pawl__h2_call *call);
 

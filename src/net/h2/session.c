@@ -245,11 +245,9 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
         && !pawl__h2_bucket_take(&conn->resets, now_of(conn))) {
         pawl__h2_session_limit(conn, "too many calls that had to be reset");
     }
-    /* Answered before the client had sent all: it may stop. Only now: earlier, nghttp2 would drop what was queued. */
     if (frame->hd.type == NGHTTP2_HEADERS && ends
         && nghttp2_session_get_stream_remote_close(session, frame->hd.stream_id) == 0) {
-        (void)nghttp2_submit_rst_stream(
-            session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_NO_ERROR);
+        pawl__h2_call_early(call_of(session, frame->hd.stream_id));
     }
     return 0;
 }

@@ -258,12 +258,14 @@ static void *arena_alloc(void *data, size_t size)
 {
     struct pawl__h2_proto_arena *arena = data;
 
-    if (size > arena->max - arena->used) {
-        arena->used = arena->max;
+    arena->full = arena->full || size > arena->max - arena->used;
+    if (arena->full) {
         return NULL;
     }
     arena->used += size;
-    return pawl__arena_take(&arena->arena, size);
+    void *memory = pawl__arena_take(&arena->arena, size);
+    arena->full = arena->nomem = memory == NULL;
+    return memory;
 }
 
 static void arena_free(void *data, void *memory)
@@ -285,9 +287,13 @@ pawl_status pawl__h2_proto_unpack(const ProtobufCMessageDescriptor *type,
 
     TRY(pawl__h2_proto_check(type, bytes, limits, reterr));
     arena->max = arena->used + MIN(limits->memory_max, SIZE_MAX - arena->used);
+    arena->full = arena->nomem = false;
     ProtobufCMessage *message =
         protobuf_c_message_unpack(type, &allocator, bytes.len, (const uint8_t *)bytes.data);
-    if (message == NULL && arena->used == arena->max) {
+    if (message == NULL && arena->nomem) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a '%s'", type->name);
+    }
+    if (message == NULL && arena->full) {
         return pawl__fail(
             reterr, PAWL_NO_SPACE, "protobuf: over %zu bytes when decoded", limits->memory_max);
     }

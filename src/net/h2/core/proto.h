@@ -35,6 +35,8 @@ struct pawl__h2_proto_arena {
     struct pawl__arena arena;
     size_t used;
     size_t max;
+    bool full;  /* something did not fit */
+    bool nomem; /* because memory ran out */
 };
 void pawl__h2_proto_arena_done(struct pawl__h2_proto_arena *arena); /* for AUTO */
 void pawl__h2_proto_arena_clear(
