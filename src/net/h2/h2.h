@@ -96,6 +96,8 @@ struct pawl__h2_limits {
     size_t answer_bytes_max;  /* waiting to be sent on one call: then pawl__h2_send is BUSY */
     uint32_t connections_max;
     uint32_t streams_max;      /* at a time, on one connection */
+    uint32_t resets_burst;     /* calls that a client may reset at once, on one connection, */
+    uint32_t resets_per_s;     /* and then; 1,800 deadlines that pass at once are honest */
     uint32_t handshake_ms_max; /* from accept to the first SETTINGS, TLS included */
     uint32_t header_ms_max;    /* from the first frame of a header block to its last */
     uint32_t request_ms_max;   /* for the message of a unary call or server stream to arrive */
@@ -132,14 +134,14 @@ struct pawl__h2_options {
     struct pawl__h2_limits limits;
 };
 
-#define PAWL__H2_LIMITS_INIT                                                                  \
-    {                                                                                         \
-        .message_bytes_max = ((size_t)16 << 20) + 65536, .header_bytes_max = 16384,           \
-        .memory_bytes_max = (size_t)256 << 20, .answer_bytes_max = (size_t)1 << 20,           \
-        .connections_max = 1024, .streams_max = 128, .handshake_ms_max = 10000,               \
-        .header_ms_max = 10000, .request_ms_max = 60000, .stall_ms_max = 30000,               \
-        .idle_ms_max = 600000, .ping_ms = 60000, .ping_wait_ms_max = 20000, .call_ms_max = 0, \
-        .drain_ms_max = 1000,                                                                 \
+#define PAWL__H2_LIMITS_INIT                                                                       \
+    {                                                                                              \
+        .message_bytes_max = ((size_t)16 << 20) + 65536, .header_bytes_max = 16384,                \
+        .memory_bytes_max = (size_t)256 << 20, .answer_bytes_max = (size_t)1 << 20,                \
+        .connections_max = 1024, .streams_max = 128, .resets_burst = 5000, .resets_per_s = 2000,   \
+        .handshake_ms_max = 10000, .header_ms_max = 10000, .request_ms_max = 60000,                \
+        .stall_ms_max = 30000, .idle_ms_max = 600000, .ping_ms = 60000, .ping_wait_ms_max = 20000, \
+        .call_ms_max = 0, .drain_ms_max = 1000,                                                    \
     }
 
 #define PAWL__H2_OPTIONS_INIT                                                \

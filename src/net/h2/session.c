@@ -10,8 +10,6 @@
 enum {
     STREAM_WINDOW = 1 << 20,
     CONNECTION_WINDOW = 4 << 20,
-    RESETS_BURST = 5000, /* by the peer: 1,800 calls that meet their deadline at once are honest */
-    RESETS_PER_S = 2000,
     CONTROLS_BURST = 100,
     CONTROLS_PER_S = 20,
     EMPTIES_BURST = 1000,
@@ -272,7 +270,8 @@ pawl_status pawl__h2_session_setup(struct pawl__h2 *server, pawl_error *reterr)
     nghttp2_session_callbacks_set_send_data_callback(callbacks, pawl__h2_answer_send_data);
     nghttp2_option_set_no_auto_window_update(server->option, 1);
     nghttp2_option_set_no_closed_streams(server->option, 1);
-    nghttp2_option_set_stream_reset_rate_limit(server->option, RESETS_BURST, RESETS_PER_S);
+    nghttp2_option_set_stream_reset_rate_limit(
+        server->option, server->limits.resets_burst, server->limits.resets_per_s);
     server->mem = pawl__h2_budget_mem(&server->budget);
     return PAWL_OK;
 }
