@@ -232,7 +232,7 @@ static pawl_status take_messages(void *context,
 {
     struct audit *audit = context;
 
-    (void)ret_enough;
+    *ret_enough = false;
     for (size_t i = 0; i < count; i++) {
         TRY(pawl__delivery_asked_add_message(
             &audit->asked, &audit->observer.declared.identity, &messages[i], reterr));

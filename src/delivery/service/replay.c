@@ -248,7 +248,7 @@ static pawl_status replay_messages(void *context,
     const struct delivery_message **wanted = calloc(count, sizeof(*wanted));
     pawl_status status = pawl__check_memory(wanted, "a batch", reterr);
 
-    (void)ret_enough;
+    *ret_enough = false;
     for (size_t i = 0; status == PAWL_OK && i < count; i++) {
         bool is_wanted = replay->range.by != PAWL_REPLAY_TIME
                          || is_in_time(&replay->range, messages[i].place.stored_ns / NS_PER_US);
