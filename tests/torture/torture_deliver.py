@@ -47,6 +47,7 @@ def main():
     parser.add_argument("--events", type=int)
     parser.add_argument("--longest", type=float, default=4, help="seconds until a kill, at most")
     parser.add_argument("--sync")
+    parser.add_argument("--random", action="store_true", help="power consumer: any subset of the writes may survive")
     parser.add_argument("--control", action="store_true")
     options = parser.parse_args()
     name = " ".join(options.what)

@@ -123,6 +123,9 @@ def kill(top, env, options):
 # --- power ---
 
 POWER_EVENTS = 400
+# Not "random": it keeps a write and loses an earlier one of the same page, which no page cache does. DuckDB's log does not
+# open after that (1 of 330 cuts); --random adds it.
+CONSUMER_CUTS = ("drop", "keep", "prefix", "torn")
 COMPARE_EVERY = 10
 
 
@@ -144,17 +147,18 @@ def wait_for_acks(broker, before, longest_s):
 def cut_consumer(disk, broker, consumer, draw, options):
     """One fault; true when it came while something was written."""
     before = broker.acknowledged()
+    cuts = lossfs.CUTS if options.random else CONSUMER_CUTS
     if options.control:
         disk.tell("slow-fsync 1000000")  # those that are left are DuckDB's
     else:
-        disk.arm(draw.randint(1, 400), draw.choice(lossfs.CUTS), draw.randrange(1 << 30))
+        disk.arm(draw.randint(1, 400), draw.choice(cuts), draw.randrange(1 << 30))
     consumer.start()
     if options.control:
         wait_for_acks(broker, before, 60)
     else:
         wait_for_cut(disk, broker, draw, 6)
     was_cut = disk.is_cut() or options.control
-    disk.cut("drop" if options.control else draw.choice(lossfs.CUTS), draw.randrange(1 << 30))
+    disk.cut("drop" if options.control else draw.choice(cuts), draw.randrange(1 << 30))
     broker.purge_acknowledged()
     consumer.kill(disk_is_gone=True)
     disk.strict = draw.random() < 0.5
