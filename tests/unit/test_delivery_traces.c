@@ -178,6 +178,51 @@ static void test_the_cursor_row_stays_below_everything_that_is_open(void **state
     walk_done(&walk);
 }
 
+/* The WAL has forgotten what is below it: a message without an id that came again would be new. */
+static void test_the_place_of_a_committed_row_never_falls(void **state)
+{
+    struct walk walk = walk_start();
+    struct delivery_place second = at(2);
+
+    (void)state;
+    append(&walk, 1, 1);
+    append(&walk, 2, 2);
+    append(&walk, 3, 3);
+    show_applied(&walk, 3);
+    pawl__delivery_position_committed(&walk.position);
+    append(&walk, 4, 4);
+    assert_ok(pawl__delivery_position_duplicate(&walk.position, 2, &second, &walk.error),
+              &walk.error); /* a redelivery, in the span of what is pending */
+    show_applied(&walk, 3);
+    show_applied(&walk, 4);
+    assert_trace(&walk.trace,
+                 "[  0] LSN 1 from 1 -> floor 1\n"
+                 "[  0] LSN 2 from 2 -> floor 2\n"
+                 "[  0] LSN 3 from 3 -> floor 3\n"
+                 "[  0] applied 3 -> place 3 stored 30\n"
+                 "[  0] LSN 4 from 4 -> floor 4\n"
+                 "[  0] applied 3 -> place 3 stored 30\n"
+                 "[  0] applied 4 -> place 4 stored 40\n");
+    walk_done(&walk);
+}
+
+/* An entry of a stream that the cursor row did not know at the start is in no span. */
+static void test_a_duplicate_of_a_pending_entry_keeps_its_place_open(void **state)
+{
+    struct walk walk = walk_start();
+    struct delivery_place first = at(1);
+
+    (void)state;
+    assert_ok(pawl__delivery_position_duplicate(&walk.position, 12, &first, &walk.error),
+              &walk.error);
+    show_applied(&walk, 3);
+    show_applied(&walk, 12);
+    assert_trace(&walk.trace,
+                 "[  0] applied 3 -> place 0 stored 0\n"
+                 "[  0] applied 12 -> place 1 stored 10\n");
+    walk_done(&walk);
+}
+
 static void test_a_duplicate_of_an_exception_keeps_its_place_open(void **state)
 {
     struct walk walk = walk_start();
@@ -965,6 +1010,8 @@ int main(void)
         cmocka_unit_test(test_the_breaker_waits_longer_each_time_and_closes_on_success),
         cmocka_unit_test(test_only_time_in_which_events_could_be_tried_counts),
         cmocka_unit_test(test_the_cursor_row_stays_below_everything_that_is_open),
+        cmocka_unit_test(test_the_place_of_a_committed_row_never_falls),
+        cmocka_unit_test(test_a_duplicate_of_a_pending_entry_keeps_its_place_open),
         cmocka_unit_test(test_a_duplicate_of_an_exception_keeps_its_place_open),
         cmocka_unit_test(test_the_wal_keeps_what_a_checkpoint_or_the_floor_does_not_cover),
         cmocka_unit_test(test_a_purge_loses_exactly_what_was_not_seen),
