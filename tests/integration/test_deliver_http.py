@@ -375,6 +375,9 @@ def _():
     node.add_orders()
     assert node.post("1", {})[0] == 200
     wait_until(node.settled, "not settled", WAIT_S)
+    traced = node.good("GET", "/v1/trace?id=orders:1:0")
+    assert {"table"} <= {step["place"] for step in traced["steps"]}, traced
+    assert node.ask("GET", "/v1/trace?id=nosuch")[0] == 404
     replayed = node.good("POST", "/v1/pipelines/orders/replay", {"by": "lsn", "from": 1, "to": 1})
     assert replayed["present"] + replayed["gone"] == 1 and replayed["delivered"] == 0, replayed
     assert node.ask("POST", "/v1/pipelines/orders/replay", {"by": "colour"})[0] == 400

@@ -143,7 +143,9 @@ struct node_pipeline_name pawl__serve_pipeline_name(pawl_view given)
     struct node_pipeline_name name;
     size_t len = MIN(given.len, sizeof(name.text) - 1);
 
-    memcpy(name.text, given.data, len);
+    if (len > 0) { /* a parameter that was left out has no bytes */
+        memcpy(name.text, given.data, len);
+    }
     name.text[len] = '\0';
     return name;
 }
