@@ -485,7 +485,8 @@ static void parts_open(struct parts *parts)
 
     snprintf(file, sizeof(file), "%s", path_of("recovery.duckdb"));
     const struct delivery_duckdb_options options = { .path = file, .duck = { .threads = 1 } };
-    settings.identity = (struct delivery_identity_rule){ .source = pawl_view_of("bench") };
+    settings.identity = (struct delivery_identity_rule){ .source = pawl_view_of("bench"),
+                                                         .stream = pawl_view_of("BENCH") };
     MUST(pawl__delivery_jetstream_open(&source, &parts->source, err));
     MUST(pawl__delivery_rocksdb_wal_open(path_of("recovery"), NULL, &parts->wal, err));
     MUST(pawl__delivery_duckdb_open(&options, &parts->file, NULL, err));
