@@ -403,7 +403,21 @@ def audits_traces_replays_and_rebuilds():
     assert run("audit", "deliver", *data).stdout.endswith("lost 0, duplicated 0\n")
 
 
+def refuses_a_stream_that_is_not_there():
+    directory, data = place()
+    server = nats.Server(directory)
+    try:
+        wrong = run("deliver", *data, "--from", server.url, "--stream", "NOSUCH", "--into", "a", "--drain", code=3).stderr
+        assert "NOSUCH" in wrong, wrong
+        wrong = run("deliver", *data, "--from", server.url, "--stream", "S", "--creds", "/nowhere/user.creds", "--into", "b",
+                    "--drain", code=3).stderr
+        assert "/nowhere/user.creds" in wrong, wrong
+    finally:
+        server.stop()
+
+
 it("audits, traces, replays and rebuilds", audits_traces_replays_and_rebuilds)
+it("refuses a stream that is not there, and credentials that are not", refuses_a_stream_that_is_not_there)
 it("delivers a file once, however often it is run", delivers_a_file_once)
 it("reads standard input to its end, and passes over what it delivered", reads_standard_input_to_its_end)
 it("tells lines that are no events, and a last one without its end", tells_bad_lines)

@@ -1,4 +1,4 @@
-/* Replay, rebuild, trace and audit through <pawl/delivery.h>, on real stores. */
+/* Replay, rebuild, trace and audit through <pawl/delivery.h>, on real stores: a file, RocksDB, DuckDB. */
 #include "lib/check.h"
 
 #include <stdio.h>
