@@ -80,11 +80,13 @@ static pawl_status write_batches(pawl_publisher *publisher,
 static pawl_status check_event(const struct outbox_entry *entry, pawl_error *reterr)
 {
     char expected[RECORD_BYTES_MAX];
-    unsigned long long number = 0;
+    char text[RECORD_BYTES_MAX];
 
-    if (entry->payload.len == 0 || sscanf(entry->payload.data, "record %llu ", &number) != 1) {
+    snprintf(text, sizeof(text), "%.*s", VIEW_ARGS(entry->payload));
+    if (strncmp(text, "record ", 7) != 0) {
         return pawl__fail(reterr, PAWL_CORRUPT, "an event that nobody published");
     }
+    unsigned long long number = strtoull(&text[7], NULL, 10);
     size_t len = record_text(number, expected);
     if (!pawl__view_equal(entry->payload, (pawl_view){ expected, len })) {
         return pawl__fail(reterr, PAWL_CORRUPT, "event %llu is damaged", number);
