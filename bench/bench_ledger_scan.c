@@ -86,8 +86,8 @@ static double verify_ours(pawl_ledger *ledger, struct memory *memory)
     pawl_error error = PAWL_ERROR_INIT;
     double start = bench_now_s();
 
-    options.progress = on_progress;
-    options.progress_context = memory;
+    const pawl_watch watch = { sizeof(pawl_watch), on_progress, memory };
+    options.watch = &watch;
     events_check(pawl_ledger_verify(ledger, &options, &report, &error), &error);
     if (report.verified.offset != total) {
         events_stop("verify", "it did not reach the end");

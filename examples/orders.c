@@ -147,7 +147,7 @@ static void report(const struct shops *shops, double seconds)
            atomic_load(&shops->known),
            (double)shops->orders / seconds,
            usage.ru_maxrss / 1024);
-    check(pawl_app_verify_sequence(shops->app, shop, INVOICE, NULL, NULL, &proof, &error),
+    check(pawl_app_verify_sequence(shops->app, shop, INVOICE, NULL, NULL, NULL, &proof, &error),
           "invoices",
           &error);
     printf("shop %" PRIu64 ": invoices %" PRIu64 " to %" PRIu64 ", each once\n",

@@ -249,12 +249,18 @@ typedef struct pawl_app_options {
 /* INVALID: no application can have the name. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_check_name(const char *name, pawl_error *reterr);
 
-/* The names of the applications at a place, in order: the directories in a directory (one that is not
+/* The applications at a place, in order of their names, from page->from_id on: the directories in a directory (one that is not
  * there has none; whether there is an application in each of them, opening it tells), or those of the
  * database postgres://USER@HOST/DB. */
-typedef bool (*pawl_app_name_visit)(void *context, const char *name);
+typedef struct pawl_app_entry {
+    size_t size;
+    pawl_view name;
+} pawl_app_entry;
+
+typedef bool (*pawl_app_entry_visit)(void *context, const pawl_app_entry *entry);
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_list(const char *place,
-                                                 pawl_app_name_visit visit,
+                                                 pawl_page *page,
+                                                 pawl_app_entry_visit visit,
                                                  void *context,
                                                  pawl_error *reterr);
 
@@ -479,19 +485,6 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_read_plog(pawl_app *app,
                                                       void *context,
                                                       pawl_error *reterr);
 
-/* Watches a verification, which may take long: called now and then with how much of the logs was read, of about how
- * much. False ends it: CANCELLED. Start with PAWL_APP_WATCH_INIT. */
-typedef struct pawl_app_watch {
-    size_t size; /* PAWL_APP_WATCH_INIT sets it */
-    bool (*progress)(void *context, uint64_t done, uint64_t total);
-    void *context;
-} pawl_app_watch;
-
-#define PAWL_APP_WATCH_INIT                \
-    {                                      \
-        sizeof(pawl_app_watch), NULL, NULL \
-    }
-
 /* What is wrong with the numbers of a workspace. */
 typedef enum pawl_app_fault {
     PAWL_APP_MISSING,  /* first .. last were never used */
@@ -534,24 +527,15 @@ typedef struct pawl_app_certificate {
 /* Proves from the log that each number from the initial value to the last was used once. CORRUPT:
  * it was not so, or what is stored does not fit it, and `visit` (or NULL) was told of each finding; the certificate is filled in this
  * case too. CORRUPT without a finding: the log itself cannot be read. UNKNOWN_SEQUENCE. Reads the
- * whole log of the partition. */
+ * whole log of the partition; `watch` counts its events. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_verify_sequence(pawl_app *app,
                                                             uint64_t workspace,
                                                             uint16_t sequence,
                                                             pawl_app_finding_visit visit,
                                                             void *context,
+                                                            const pawl_watch *watch,
                                                             pawl_app_certificate *ret_certificate,
                                                             pawl_error *reterr);
-/* The same, watched. */
-PAWL_API PAWL_MUST_USE pawl_status
-pawl_app_verify_sequence_watched(pawl_app *app,
-                                 uint64_t workspace,
-                                 uint16_t sequence,
-                                 pawl_app_finding_visit visit,
-                                 void *context,
-                                 const pawl_app_watch *watch,
-                                 pawl_app_certificate *ret_certificate,
-                                 pawl_error *reterr);
 
 /* What an application is made of, as it is checked. */
 typedef enum pawl_app_part {
@@ -607,16 +591,9 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_verify(pawl_app *app,
                                                    uint64_t workspace,
                                                    pawl_app_damage_visit visit,
                                                    void *context,
+                                                   const pawl_watch *watch,
                                                    pawl_app_report *ret_report,
                                                    pawl_error *reterr);
-/* The same, watched. */
-PAWL_API PAWL_MUST_USE pawl_status pawl_app_verify_watched(pawl_app *app,
-                                                           uint64_t workspace,
-                                                           pawl_app_damage_visit visit,
-                                                           void *context,
-                                                           const pawl_app_watch *watch,
-                                                           pawl_app_report *ret_report,
-                                                           pawl_error *reterr);
 
 #ifdef __cplusplus
 }

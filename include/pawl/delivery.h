@@ -7,7 +7,7 @@
  *     pawl_delivery_open("data", NULL, &delivery, &error);
  *     pawl_pipeline_add(delivery, pawl_view_of("{\"name\": \"orders\", \"from\": \"file:/srv/orders.jsonl\"}"), &error);
  *     pawl_pipeline_start(delivery, "orders", &error);
- *     pawl_pipeline_drain(delivery, "orders", 60000, NULL, NULL, &error);
+ *     pawl_pipeline_drain(delivery, "orders", 60000, NULL, &error);
  *     pawl_delivery_close(delivery, 0, &error);
  *
  * In the directory: `pipelines/NAME.json` (declarations), `wal/consumer/NAME/` (write-ahead logs), `analytics.duckdb`
@@ -134,23 +134,22 @@ typedef struct pawl_failed_filter {
     int64_t since_us; /* when it failed, inclusive; 0: no bound */
     int64_t until_us; /* exclusive; 0: no bound */
     bool newest_first;
-    uint64_t limit;     /* 0: all */
-    uint64_t after_lsn; /* begin after this one, newest_first: below it; 0: with the first */
 } pawl_failed_filter;
 
 #define PAWL_FAILED_FILTER_INIT                                                                  \
     {                                                                                            \
         sizeof(pawl_failed_filter), { NULL, 0 }, 0, { NULL, 0 }, { NULL, 0 }, { NULL, 0 }, 0, 0, \
-            false, 0, 0                                                                          \
+            false                                                                                \
     }
 
 typedef bool (*pawl_failed_visit)(void *context, const pawl_failed_event *event);
 
-/* Visits the failed events of a pipeline in the order of their LSNs, also while it runs. `filter` NULL: all. Not
- * one moment: what changes meanwhile may be seen or not. NOT_FOUND: no such pipeline. */
+/* Visits the failed events of a pipeline in the order of their LSNs, from the LSN page->from on, also while it runs.
+ * `filter` NULL: all. Not one moment: what changes meanwhile may be seen or not. NOT_FOUND: no such pipeline. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_failed_list(pawl_delivery *delivery,
                                                     const char *pipeline,
                                                     const pawl_failed_filter *filter,
+                                                    pawl_page *page,
                                                     pawl_failed_visit visit,
                                                     void *context,
                                                     pawl_error *reterr);
@@ -208,7 +207,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_failed_count(pawl_delivery *delivery,
 
 /* Retries, resolves or abandons what the filter means, also while the pipeline runs: its thread then does it between two
  * transactions. The row of the table, the status and the counters change together, and PAWL_OK means that write-ahead
- * log and table both know. Its order and limit do not count.
+ * log and table both know. Its order does not count.
  *
  * NOT_FOUND: no such pipeline or id. CONFLICT: that one is resolved already; or other than `expected` match by now, and
  * nothing was done. UNAVAILABLE: the table cannot be written to now. After an error *ret_result has what was done before. */
@@ -326,13 +325,14 @@ typedef struct pawl_pipeline_status {
 
 typedef bool (*pawl_pipeline_visit)(void *context, const pawl_pipeline_status *status);
 
-/* Visits one, or all in the order of their names. NOT_FOUND: no such pipeline. */
+/* Visits one, or those of a page in the order of their names. NOT_FOUND: no such pipeline. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_pipeline_get(pawl_delivery *delivery,
                                                      const char *name,
                                                      pawl_pipeline_visit visit,
                                                      void *context,
                                                      pawl_error *reterr);
 PAWL_API PAWL_MUST_USE pawl_status pawl_pipeline_list(pawl_delivery *delivery,
+                                                      pawl_page *page,
                                                       pawl_pipeline_visit visit,
                                                       void *context,
                                                       pawl_error *reterr);
@@ -351,21 +351,20 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_pipeline_to_json(const pawl_pipeline_sta
                                                          pawl_error *reterr);
 
 /* Waits until a running pipeline has taken in everything that its source has, and all of it is in the table, filtered
- * or in failed_events. `watch` is called about ten times a second with its status, and ends the wait by returning
- * false (CANCELLED); NULL: nobody watches. 0 ms: for as long as it takes.
+ * or in failed_events. 0 ms: for as long as it takes. `watch` is told about ten times a second how many events of those
+ * that were taken in are settled; it may ask for the status.
  *
  * TIMEOUT: not yet. Its own error when it has stopped on one. CONFLICT: it does not run. INVALID: the last line of a
  * file has no line feed; all others are delivered. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_pipeline_drain(pawl_delivery *delivery,
                                                        const char *name,
                                                        uint32_t timeout_ms,
-                                                       pawl_pipeline_visit watch,
-                                                       void *context,
+                                                       const pawl_watch *watch,
                                                        pawl_error *reterr);
 
 /* What a declaration would make of the first events of its source, one JSON object each: {"transaction_id", "verdict":
  * "row", "filtered" or "failed", "row", "reason", "error"}. Writes nothing anywhere. Not for NATS: UNSUPPORTED. */
-typedef bool (*pawl_json_visit)(void *context, pawl_view json);
+typedef bool (*pawl_json_visit)(void *context, const pawl_view *json);
 PAWL_API PAWL_MUST_USE pawl_status pawl_pipeline_preview(pawl_view declaration,
                                                          uint32_t limit,
                                                          pawl_json_visit visit,
@@ -491,23 +490,22 @@ typedef struct pawl_wal_entry {
 
 typedef struct pawl_wal_filter {
     size_t size;
-    uint64_t from;  /* the first LSN */
-    uint64_t to;    /* the last one; 0: all */
-    uint64_t limit; /* visits at the most; 0: all */
-    bool pending;   /* only entries that are pending */
+    uint64_t to;  /* the last LSN; 0: all */
+    bool pending; /* only entries that are pending */
 } pawl_wal_filter;
 
-#define PAWL_WAL_FILTER_INIT                    \
-    {                                           \
-        sizeof(pawl_wal_filter), 0, 0, 0, false \
+#define PAWL_WAL_FILTER_INIT              \
+    {                                     \
+        sizeof(pawl_wal_filter), 0, false \
     }
 
 typedef bool (*pawl_wal_visit)(void *context, const pawl_wal_entry *entry);
 
-/* Visits entries in the order of their LSNs; `filter` NULL: all. Also while the pipeline runs. */
+/* Visits entries in the order of their LSNs, from page->from on; `filter` NULL: all. Also while the pipeline runs. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_wal_read(pawl_delivery *delivery,
                                                  const char *name,
                                                  const pawl_wal_filter *filter,
+                                                 pawl_page *page,
                                                  pawl_wal_visit visit,
                                                  void *context,
                                                  pawl_error *reterr);

@@ -358,9 +358,11 @@ typedef struct pawl_turn_info {
 
 typedef bool (*pawl_turn_visit)(void *context, const pawl_turn_info *info);
 
-/* Every attempt of every turn of a run (of all runs when empty), in order of begin_offset. */
+/* Every attempt of every turn of a run (of all runs when empty), in order of begin_offset, from the begin_offset
+ * page->from on. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_turns(pawl_ledger *ledger,
                                                      pawl_view run_id,
+                                                     pawl_page *page,
                                                      pawl_turn_visit visit,
                                                      void *context,
                                                      pawl_error *reterr);
@@ -418,9 +420,6 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_get_metrics(pawl_ledger *ledger,
 
 /* --- Proof ------------------------------------------------------------------------------------ */
 
-/* Progress of a long call: `done` of `total`; return false to stop it (CANCELLED). */
-typedef bool (*pawl_progress)(void *context, uint64_t done, uint64_t total);
-
 typedef struct pawl_ledger_head {
     uint64_t offset; /* also the number of events */
     uint8_t hash[PAWL_LEDGER_HASH_BYTES];
@@ -434,13 +433,12 @@ typedef struct pawl_verify_options {
     size_t size;
     pawl_ledger_head from;          /* continue from here; offset 0: from the beginning */
     const pawl_ledger_head *expect; /* a head noted earlier that must be part of the chain */
-    pawl_progress progress;
-    void *progress_context;
+    const pawl_watch *watch;        /* counts events; NULL: nobody */
 } pawl_verify_options;
 
-#define PAWL_VERIFY_OPTIONS_INIT                                    \
-    {                                                               \
-        sizeof(pawl_verify_options), { 0, { 0 } }, NULL, NULL, NULL \
+#define PAWL_VERIFY_OPTIONS_INIT                              \
+    {                                                         \
+        sizeof(pawl_verify_options), { 0, { 0 } }, NULL, NULL \
     }
 
 typedef struct pawl_verify_report {
@@ -473,8 +471,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_verify(pawl_ledger *ledger,
  * for a part of it (-wal, -shm, .anchor). After a failure no partial file is left. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_snapshot_to(pawl_ledger *ledger,
                                                            const char *path,
-                                                           pawl_progress progress,
-                                                           void *progress_context,
+                                                           const pawl_watch *watch,
                                                            pawl_ledger_head *ret_head,
                                                            pawl_error *reterr);
 
@@ -502,9 +499,10 @@ typedef struct pawl_snapshot_info {
 
 typedef bool (*pawl_snapshot_visit)(void *context, const pawl_snapshot_info *info);
 
-/* Verifies the snapshots of a directory, the newest first, and shows each to `visit` until it
- * returns false. Other files are passed over. */
+/* Verifies the snapshots of a directory, the newest first, from the offset page->from on (0: the newest), and shows
+ * each to `visit`. Other files are passed over. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_snapshot_list(const char *directory,
+                                                      pawl_page *page,
                                                       pawl_snapshot_visit visit,
                                                       void *context,
                                                       pawl_error *reterr);
@@ -524,14 +522,13 @@ typedef struct pawl_restore_options {
     const char *target; /* the new file; NULL: <name>.restored-N.db beside the snapshot, N the
                                   first that is free */
     const char *tail_location; /* a surviving ledger: its events after the snapshot are appended */
-    bool accept_older;      /* restore less than there was, when that is all there is; see below */
-    pawl_progress progress; /* in thousandths; NULL: none */
-    void *progress_context;
+    bool accept_older;       /* restore less than there was, when that is all there is; see below */
+    const pawl_watch *watch; /* counts thousandths; NULL: nobody */
 } pawl_restore_options;
 
-#define PAWL_RESTORE_OPTIONS_INIT                                   \
-    {                                                               \
-        sizeof(pawl_restore_options), NULL, NULL, false, NULL, NULL \
+#define PAWL_RESTORE_OPTIONS_INIT                             \
+    {                                                         \
+        sizeof(pawl_restore_options), NULL, NULL, false, NULL \
     }
 
 typedef struct pawl_restored {
@@ -561,7 +558,7 @@ typedef struct pawl_restored {
  * shorter than its anchor says. In the last two cases accept_older restores what is left, and logs
  * how much is lost. A newest snapshot that cannot be read fails with the status of that read (DENIED,
  * UNSUPPORTED, ...), unless accept_older. CONFLICT: the target exists, or the tail is of another
- * ledger: the snapshot's last event is not in it. CANCELLED by `progress`. After a failure no
+ * ledger: the snapshot's last event is not in it. CANCELLED by `watch`. After a failure no
  * partial ledger is left. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_snapshot_restore(const char *snapshot,
                                                          const pawl_restore_options *options,
@@ -667,14 +664,13 @@ typedef enum pawl_file_format {
 } pawl_file_format;
 
 /* Writes the events that match, as of now, to a new file, fsynced and renamed into place ("-":
- * JSONL to standard output). CONFLICT: the file exists. `progress` counts offsets; it and
+ * JSONL to standard output). CONFLICT: the file exists. `watch` counts offsets; it and
  * `ret_count` may be NULL. Embeddings are not exported. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_export(pawl_ledger *ledger,
                                                       const char *path,
                                                       pawl_file_format format,
                                                       const pawl_event_filter *filter,
-                                                      pawl_progress progress,
-                                                      void *progress_context,
+                                                      const pawl_watch *watch,
                                                       uint64_t *ret_count,
                                                       pawl_error *reterr);
 
@@ -692,7 +688,7 @@ typedef struct pawl_import_report {
 /* Appends the events of a file ("-": JSONL from standard input) in batches, turns included. What is
  * there already is a duplicate, so importing again after a failure resumes where it stopped. An
  * error names the line, row or offset, and everything before it was appended; `ret_report`, which
- * may be NULL, is filled then, too. `progress` counts bytes of JSONL, otherwise events.
+ * may be NULL, is filled then, too. `watch` counts bytes of JSONL, otherwise events.
  *
  * Nothing is rounded: a number that is not whole, or of another type, is INVALID. created_at and
  * schema_version may be left out in every format. Digits after the microsecond are cut off.
@@ -701,8 +697,7 @@ typedef struct pawl_import_report {
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_import(pawl_ledger *ledger,
                                                       const char *path,
                                                       pawl_file_format format,
-                                                      pawl_progress progress,
-                                                      void *progress_context,
+                                                      const pawl_watch *watch,
                                                       pawl_import_report *ret_report,
                                                       pawl_error *reterr);
 

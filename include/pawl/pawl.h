@@ -39,6 +39,9 @@
  *                   } while (status == PAWL_OK && page.more);
  *
  *               A visitor that returns false ends the page as the limit does.
+ *   Progress    A call that may take long takes a `const pawl_watch *`, or NULL: `progress` is called now and
+ *               then on the thread of the call with how much is done, of about how much (0: nobody knows
+ *               yet). Returning false ends the call: CANCELLED. It may call what a visitor may.
  *   Durability  PAWL_OK from a call that writes means: on disk, survives a power cut. A weaker
  *               mode exists only where its header names it.
  *   Threads     Any function may be called from any thread unless its header says otherwise.
@@ -209,6 +212,20 @@ typedef struct pawl_page {
 #define PAWL_PAGE_INIT                     \
     {                                      \
         sizeof(pawl_page), 0, 0, "", false \
+    }
+
+typedef bool (*pawl_progress)(void *context, uint64_t done, uint64_t total);
+
+/* Who watches a call that may take long. See Progress above. */
+typedef struct pawl_watch {
+    size_t size;            /* PAWL_WATCH_INIT sets it */
+    pawl_progress progress; /* NULL: nobody */
+    void *context;
+} pawl_watch;
+
+#define PAWL_WATCH_INIT                \
+    {                                  \
+        sizeof(pawl_watch), NULL, NULL \
     }
 
 /* What became of an asynchronous call without a result. See Async above. */

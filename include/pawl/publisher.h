@@ -193,10 +193,9 @@ typedef struct pawl_failed_outgoing {
 
 typedef bool (*pawl_failed_outgoing_visit)(void *context, const pawl_failed_outgoing *failed);
 
-/* In the order of numbers. See Visitors and Pages in pawl.h. */
+/* In the order of numbers, from page->from on. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_publisher_list_failed(pawl_publisher *publisher,
-                                                              uint64_t from,
-                                                              uint64_t limit,
+                                                              pawl_page *page,
                                                               pawl_failed_outgoing_visit visit,
                                                               void *context,
                                                               pawl_error *reterr);

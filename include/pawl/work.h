@@ -426,8 +426,10 @@ typedef struct pawl_item_event {
 
 typedef bool (*pawl_item_event_visit)(void *context, const pawl_item_event *event);
 
+/* In order of `seq`, from the seq page->from on. An item that does not exist has none. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_history(pawl_work *work,
                                                      pawl_view work_item_id,
+                                                     pawl_page *page,
                                                      pawl_item_event_visit visit,
                                                      void *context,
                                                      pawl_error *reterr);
@@ -903,10 +905,9 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_schedule_remove(pawl_work *work,
                                                         pawl_view schedule_id,
                                                         pawl_error *reterr);
 typedef bool (*pawl_schedule_visit)(void *context, const pawl_schedule *schedule);
-PAWL_API PAWL_MUST_USE pawl_status pawl_schedule_list(pawl_work *work,
-                                                      pawl_schedule_visit visit,
-                                                      void *context,
-                                                      pawl_error *reterr);
+/* In order of their ids, from page->from_id on. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_schedule_list(
+    pawl_work *work, pawl_page *page, pawl_schedule_visit visit, void *context, pawl_error *reterr);
 
 /* Submits the item of every slot that is due. Only the latest missed slot is caught up. After the wall clock is
  * set back no slot fires twice, and slots that were skipped while it was ahead fire at their time. A schedule

@@ -182,7 +182,7 @@ void assert_same_ledgers(struct sample *sample, pawl_ledger *a, pawl_ledger *b)
 
     for (size_t i = 0; i < COUNT_OF(both); i++) {
         add_events(sample, both[i], &texts[i]);
-        assert_ok(pawl_ledger_turns(both[i], all_runs, add_turn, &texts[i], &sample->err),
+        assert_ok(pawl_ledger_turns(both[i], all_runs, NULL, add_turn, &texts[i], &sample->err),
                   &sample->err);
         add_embeddings(sample, both[i], &texts[i]);
         assert_false(texts[i].broken);

@@ -311,7 +311,8 @@ const char *history_text(struct work_fixture *f, const char *id)
     struct pawl__buf text = BUF_OVER(f->text);
 
     f->text[0] = '\0';
-    assert_ok(pawl_work_history(f->work, pawl_view_of(id), add_event, &text, &f->err), &f->err);
+    assert_ok(pawl_work_history(f->work, pawl_view_of(id), NULL, add_event, &text, &f->err),
+              &f->err);
     return f->text;
 }
 

@@ -100,7 +100,7 @@ static void add_items(struct look *look)
     for (size_t at = 0; at < look->ids.len; at += look->id.len + 1) {
         look->id = pawl_view_of(look->ids.data + at);
         look->events = 0;
-        assert_ok(pawl_work_history(look->work, look->id, add_event, look, err), err);
+        assert_ok(pawl_work_history(look->work, look->id, NULL, add_event, look, err), err);
     }
 }
 
@@ -253,7 +253,7 @@ void play_state(struct play *play, enum play_store store)
     for (int i = 0; i < PLAY_KEYS; i++) {
         add_key(&look, i);
     }
-    assert_ok(pawl_schedule_list(look.work, add_schedule, &look, &play->err), &play->err);
+    assert_ok(pawl_schedule_list(look.work, NULL, add_schedule, &look, &play->err), &play->err);
     pawl__buf_done(&look.ids);
     sort_lines(look.text);
 }

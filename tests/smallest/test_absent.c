@@ -86,7 +86,7 @@ static void test_an_application_on_postgresql_or_in_a_directory_is_unsupported(v
                   &error,
                   "this build has no PostgreSQL");
     assert_absent(
-        pawl_app_list(url, see_name, NULL, &error), &error, "this build has no PostgreSQL");
+        pawl_app_list(url, NULL, see_name, NULL, &error), &error, "this build has no PostgreSQL");
     assert_null(app);
     tempdir_remove(dir);
 }
@@ -104,16 +104,14 @@ static void test_parquet_is_unsupported_both_ways_and_leaves_no_file(void **stat
     assert_ok(tempdir_make(dir, "absent", &error), &error);
     snprintf(path, sizeof(path), "%s/x.parquet", dir);
     assert_ok(pawl_ledger_open("memory:", NULL, &ledger, &error), &error);
-    assert_absent(
-        pawl_ledger_export(ledger, path, PAWL_FORMAT_PARQUET, NULL, NULL, NULL, &count, &error),
-        &error,
-        "this build has no DuckDB; build pawl with -Dduckdb=enabled");
+    assert_absent(pawl_ledger_export(ledger, path, PAWL_FORMAT_PARQUET, NULL, NULL, &count, &error),
+                  &error,
+                  "this build has no DuckDB; build pawl with -Dduckdb=enabled");
     assert_int_equal(count, 7);
     assert_int_equal(access(path, F_OK), -1);
-    assert_absent(
-        pawl_ledger_import(ledger, path, PAWL_FORMAT_PARQUET, NULL, NULL, &report, &error),
-        &error,
-        "this build has no DuckDB");
+    assert_absent(pawl_ledger_import(ledger, path, PAWL_FORMAT_PARQUET, NULL, &report, &error),
+                  &error,
+                  "this build has no DuckDB");
     pawl_ledger_close(ledger, 0, NULL);
     tempdir_remove(dir);
 }

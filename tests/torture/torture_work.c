@@ -246,7 +246,8 @@ static pawl_status judge_item(pawl_work *work,
     char id[WORKER_ID_SIZE];
 
     worker_id(number, id);
-    pawl_status status = pawl_work_history(work, pawl_view_of(id), read_story, &story, reterr);
+    pawl_status status =
+        pawl_work_history(work, pawl_view_of(id), NULL, read_story, &story, reterr);
     if (status != PAWL_OK) {
         return status;
     }

@@ -677,7 +677,7 @@ static void expect_gapless(struct app_fixture *f, uint64_t workspace, uint64_t u
     for (size_t i = 0; i < COUNT_OF(sequences); i++) {
         pawl_app_certificate certificate = PAWL_APP_CERTIFICATE_INIT;
         assert_ok(pawl_app_verify_sequence(
-                      f->app, workspace, sequences[i], NULL, NULL, &certificate, &f->error),
+                      f->app, workspace, sequences[i], NULL, NULL, NULL, &certificate, &f->error),
                   &f->error);
         assert_int_equal(certificate.used, used);
         assert_int_equal(certificate.last - certificate.initial + 1, used);
@@ -852,7 +852,7 @@ static void test_a_write_that_did_not_happen_gives_its_numbers_back(void **state
     assert_int_equal(f->response->plog_offset, 2);
     pawl_app_certificate certificate = PAWL_APP_CERTIFICATE_INIT;
     assert_ok(pawl_app_verify_sequence(
-                  f->app, 7, PAWL_APP_SEQ_C_RECORD, NULL, NULL, &certificate, &f->error),
+                  f->app, 7, PAWL_APP_SEQ_C_RECORD, NULL, NULL, NULL, &certificate, &f->error),
               &f->error);
     assert_int_equal(certificate.used, 2);
 }

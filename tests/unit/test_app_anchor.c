@@ -257,7 +257,7 @@ static void expect_altered(struct app_fixture *f)
     f->options.rebuild = false;
     f->options.read_only = true; /* to look at it */
     assert_ok(try_open(f), &f->error);
-    assert_status(pawl_app_verify(f->app, 0, count_descriptor, &named, &report, &f->error),
+    assert_status(pawl_app_verify(f->app, 0, count_descriptor, &named, NULL, &report, &f->error),
                   PAWL_CORRUPT,
                   &f->error);
     assert_int_equal(named, 1);
@@ -585,8 +585,9 @@ static void test_an_anchor_that_cannot_be_read_is_not_taken_for_none(void **stat
         assert_status(try_open(f), PAWL_CORRUPT, &f->error);
         f->options.read_only = true;
         assert_ok(try_open(f), &f->error);
-        assert_status(
-            pawl_app_verify(f->app, 0, NULL, NULL, &report, &f->error), PAWL_CORRUPT, &f->error);
+        assert_status(pawl_app_verify(f->app, 0, NULL, NULL, NULL, &report, &f->error),
+                      PAWL_CORRUPT,
+                      &f->error);
         assert_false(report.anchor_missing);
         pawl_app_close(STEAL(f->app), 0, NULL);
     }

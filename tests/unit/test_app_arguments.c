@@ -28,10 +28,10 @@ static bool see_event(void *context, const pawl_app_event *event)
     return true;
 }
 
-static bool see_name(void *context, const char *name)
+static bool see_name(void *context, const pawl_app_entry *entry)
 {
     (void)context;
-    (void)name;
+    (void)entry;
     return true;
 }
 
@@ -106,6 +106,7 @@ static void test_a_reader_without_its_arguments_is_invalid(void **state)
     pawl_app_certificate certificate = PAWL_APP_CERTIFICATE_INIT;
     pawl_app_report report = PAWL_APP_REPORT_INIT;
     pawl_page no_page = { .size = 0 };
+    const pawl_watch no_watch = { .size = 0 };
 
     app_open(f);
     pawl_app *app = f->app;
@@ -121,17 +122,15 @@ static void test_a_reader_without_its_arguments_is_invalid(void **state)
     REFUSED(pawl_app_read_c_records(app, 7, &no_page, see_record, NULL, &error), "page: size is 0");
     REFUSED(pawl_app_read_wlog(app, 7, &no_page, see_event, NULL, &error), "page: size is 0");
     REFUSED(pawl_app_read_plog(app, 0, &no_page, see_event, NULL, &error), "page: size is 0");
-    REFUSED(pawl_app_verify_sequence(NULL, 7, 1, NULL, NULL, &certificate, &error), "app");
-    REFUSED(pawl_app_verify_sequence(app, 7, 1, NULL, NULL, NULL, &error), "ret_certificate");
-    REFUSED(pawl_app_verify_sequence_watched(NULL, 7, 1, NULL, NULL, NULL, &certificate, &error),
-            "app");
-    REFUSED(pawl_app_verify_sequence_watched(app, 7, 1, NULL, NULL, NULL, NULL, &error),
-            "ret_certificate");
-    REFUSED(pawl_app_verify_watched(NULL, 7, NULL, NULL, NULL, &report, &error), "app: is NULL");
-    REFUSED(pawl_app_verify_watched(app, 7, NULL, NULL, NULL, NULL, &error), "ret_report: is NULL");
-    REFUSED(pawl_app_verify(NULL, 7, NULL, NULL, &report, &error), "app: is NULL");
-    REFUSED(pawl_app_verify(app, 7, NULL, NULL, NULL, &error), "ret_report: is NULL");
-    REFUSED(pawl_app_verify(app, UINT64_MAX, NULL, NULL, &report, &error), "there is no workspace");
+    REFUSED(pawl_app_verify_sequence(NULL, 7, 1, NULL, NULL, NULL, &certificate, &error), "app");
+    REFUSED(pawl_app_verify_sequence(app, 7, 1, NULL, NULL, NULL, NULL, &error), "ret_certificate");
+    REFUSED(pawl_app_verify_sequence(app, 7, 1, NULL, NULL, &no_watch, &certificate, &error),
+            "watch: size is 0");
+    REFUSED(pawl_app_verify(app, 7, NULL, NULL, &no_watch, &report, &error), "watch: size is 0");
+    REFUSED(pawl_app_verify(NULL, 7, NULL, NULL, NULL, &report, &error), "app: is NULL");
+    REFUSED(pawl_app_verify(app, 7, NULL, NULL, NULL, NULL, &error), "ret_report: is NULL");
+    REFUSED(pawl_app_verify(app, UINT64_MAX, NULL, NULL, NULL, &report, &error),
+            "there is no workspace");
     assert_string_equal(pawl_app_part_word(PAWL_APP_PART_WLOG), "wlog");
     assert_string_equal(pawl_app_part_word((pawl_app_part)-1), "unknown");
 }
@@ -144,8 +143,10 @@ static void test_places_and_openings_need_their_arguments(void **state)
     size_t len = 0;
     pawl_app_options options = f->options;
 
-    REFUSED(pawl_app_list(NULL, see_name, NULL, &error), "place: is NULL");
-    REFUSED(pawl_app_list(f->dir, NULL, NULL, &error), "visit: is NULL");
+    REFUSED(pawl_app_list(NULL, NULL, see_name, NULL, &error), "place: is NULL");
+    REFUSED(pawl_app_list(f->dir, NULL, NULL, NULL, &error), "visit: is NULL");
+    REFUSED(pawl_app_list(f->dir, &(pawl_page){ .size = 0 }, see_name, NULL, &error),
+            "page: size is 0");
     REFUSED(pawl_app_locate(NULL, "orders", &text, &error), "place: is NULL");
     REFUSED(pawl_app_locate(f->dir, NULL, &text, &error), "name: is NULL");
     REFUSED(pawl_app_locate(f->dir, "orders", NULL, &error), "ret_location: is NULL");
@@ -518,13 +519,14 @@ static void test_whoever_is_told_what_is_wrong_cannot_close(void **state)
     app_exec(f, &command);
     app_exec(f, &command);
     app_delete(f, APP_PLOG, pawl__app_key_plog(1, 1, 2));
-    assert_status(pawl_app_verify_sequence(
-                      f->app, 7, APP_INVOICE, call_at_a_finding, &inner, &certificate, &f->error),
-                  PAWL_CORRUPT,
-                  &f->error);
+    assert_status(
+        pawl_app_verify_sequence(
+            f->app, 7, APP_INVOICE, call_at_a_finding, &inner, NULL, &certificate, &f->error),
+        PAWL_CORRUPT,
+        &f->error);
     assert_was_inside(&inner);
     /* RocksDB verifies a snapshot. The others cannot tell a fault from what the visitor has just executed. */
-    assert_status(pawl_app_verify(f->app, 0, call_at_a_fault, &inner, &report, &f->error),
+    assert_status(pawl_app_verify(f->app, 0, call_at_a_fault, &inner, NULL, &report, &f->error),
                   strcmp(app_backend, "rocksdb") == 0 ? PAWL_CORRUPT : PAWL_BUSY,
                   &f->error);
     assert_was_inside(&inner);

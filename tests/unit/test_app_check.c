@@ -123,7 +123,7 @@ static char *verify(struct app_fixture *f, uint64_t workspace)
     struct findings findings = { .text = BUF_INIT(1 << 20) };
     pawl_app_report report = PAWL_APP_REPORT_INIT;
     pawl_status status =
-        pawl_app_verify(f->app, workspace, add_finding, &findings, &report, &f->error);
+        pawl_app_verify(f->app, workspace, add_finding, &findings, NULL, &report, &f->error);
 
     assert_status(status, findings.count == 0 ? PAWL_OK : PAWL_CORRUPT, &f->error);
     if (findings.count == 0) {
@@ -149,7 +149,7 @@ static void test_a_good_application_has_nothing_wrong(void **state)
 
     fill(f, PAWL_APP_TRUST_0);
     expect_whole(f);
-    assert_ok(pawl_app_verify(f->app, 0, NULL, NULL, &report, &f->error), &f->error);
+    assert_ok(pawl_app_verify(f->app, 0, NULL, NULL, NULL, &report, &f->error), &f->error);
     assert_int_equal(report.entries[PAWL_APP_PART_PLOG], 8);
     assert_int_equal(report.entries[PAWL_APP_PART_WLOG], 8);
     assert_int_equal(report.entries[PAWL_APP_PART_RECORDS], 6);
@@ -536,7 +536,8 @@ static void expect_updated(struct app_fixture *f, const char *text)
 {
     struct findings findings = { .text = BUF_INIT(1 << 20) };
     pawl_app_report report = PAWL_APP_REPORT_INIT;
-    pawl_status status = pawl_app_verify(f->app, 0, add_finding, &findings, &report, &f->error);
+    pawl_status status =
+        pawl_app_verify(f->app, 0, add_finding, &findings, NULL, &report, &f->error);
 
     assert_status(status, findings.count == 0 ? PAWL_OK : PAWL_CORRUPT, &f->error);
     assert_int_equal(report.entries[PAWL_APP_PART_RECORDS], RECORDS);

@@ -258,17 +258,17 @@ static void test_an_application_is_located_at_its_place(void **state)
     assert_null(location);
 }
 
-static bool add_name(void *context, const char *name)
+static bool add_name(void *context, const pawl_app_entry *entry)
 {
     char *names = context;
 
-    strcat(strcat(names, name), " ");
+    strcat(strncat(names, entry->name.data, entry->name.len), " ");
     return true;
 }
 
-static bool stop_at_once(void *context, const char *name)
+static bool stop_at_once(void *context, const pawl_app_entry *entry)
 {
-    (void)name;
+    (void)entry;
     ++*(int *)context;
     return false;
 }
@@ -282,11 +282,11 @@ static void test_applications_of_a_place_are_listed_by_name(void **state)
     char path[sizeof(f->dir) + 32];
 
     (void)snprintf(path, sizeof(path), "%s/nowhere", f->dir);
-    assert_ok(pawl_app_list(database ? place : path, add_name, names, &f->error), &f->error);
+    assert_ok(pawl_app_list(database ? place : path, NULL, add_name, names, &f->error), &f->error);
     assert_string_equal(names, "");
     app_open(f);
     if (database) {
-        assert_ok(pawl_app_list(place, add_name, names, &f->error), &f->error);
+        assert_ok(pawl_app_list(place, NULL, add_name, names, &f->error), &f->error);
         assert_string_equal(names, "orders ");
     } else {
         static const char *const others[] = { "zebra", "Not-A-Name", "aardvark" };
@@ -295,19 +295,29 @@ static void test_applications_of_a_place_are_listed_by_name(void **state)
             (void)snprintf(path, sizeof(path), "%s/%s", f->dir, others[i]);
             assert_ok(pawl__fs_make_dir(path, &f->error), &f->error);
         }
-        assert_ok(pawl_app_list(place, add_name, names, &f->error), &f->error);
+        assert_ok(pawl_app_list(place, NULL, add_name, names, &f->error), &f->error);
         assert_string_equal(names, f->in_memory ? "aardvark zebra " : "aardvark orders zebra ");
+        pawl_page page = PAWL_PAGE_INIT;
+        page.limit = 1;
+        names[0] = '\0';
+        do {
+            assert_ok(pawl_app_list(place, &page, add_name, names, &f->error), &f->error);
+            strcat(names, page.more ? "| " : "");
+        } while (page.more);
+        assert_string_equal(names,
+                            f->in_memory ? "aardvark | zebra " : "aardvark | orders | zebra ");
         (void)snprintf(path, sizeof(path), "%s/dangling", f->dir);
         assert_int_equal(symlink("nowhere", path), 0); /* no directory, and no reason to fail */
-        assert_ok(pawl_app_list(place, add_name, names, &f->error), &f->error);
+        assert_ok(pawl_app_list(place, NULL, add_name, names, &f->error), &f->error);
         (void)snprintf(path, sizeof(path), "%s/loop", f->dir);
         assert_int_equal(symlink("loop", path), 0); /* nobody can say what this is */
-        assert_status(pawl_app_list(place, add_name, names, &f->error), PAWL_INVALID, &f->error);
+        assert_status(
+            pawl_app_list(place, NULL, add_name, names, &f->error), PAWL_INVALID, &f->error);
         assert_message(&f->error, "/loop'");
         assert_int_equal(unlink(path), 0);
     }
     int seen = 0;
-    assert_ok(pawl_app_list(place, stop_at_once, &seen, &f->error), &f->error);
+    assert_ok(pawl_app_list(place, NULL, stop_at_once, &seen, &f->error), &f->error);
     assert_int_equal(seen, 1);
 }
 

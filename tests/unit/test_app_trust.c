@@ -369,7 +369,7 @@ static void test_an_older_format_is_brought_up_to_date_and_its_numbers_are_keys(
     expect_number_key(f, 1001, false);
     pawl_app_certificate certificate = PAWL_APP_CERTIFICATE_INIT;
     assert_ok(pawl_app_verify_sequence(
-                  f->app, WORKSPACE, APP_INVOICE, NULL, NULL, &certificate, &f->error),
+                  f->app, WORKSPACE, APP_INVOICE, NULL, NULL, NULL, &certificate, &f->error),
               &f->error);
     f->options.read_only = false;
     app_reopen(f);

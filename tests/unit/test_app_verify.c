@@ -118,8 +118,8 @@ static void expect_certificate_of(struct app_fixture *f,
     pawl_app_certificate certificate = { .size = sizeof(pawl_app_certificate) };
     char space[512] = "";
     struct pawl__buf text = BUF_OVER(space);
-    pawl_status status =
-        pawl_app_verify_sequence(f->app, 7, sequence, add_finding, &text, &certificate, &f->error);
+    pawl_status status = pawl_app_verify_sequence(
+        f->app, 7, sequence, add_finding, &text, NULL, &certificate, &f->error);
 
     assert_string_equal(space, findings);
     assert_status(status, findings[0] == '\0' ? PAWL_OK : PAWL_CORRUPT, &f->error);
@@ -170,14 +170,15 @@ static void test_a_good_log_has_a_certificate(void **state)
     expect_certificate(f, PAWL_APP_SEQ_C_RECORD, "");
     expect_certificate(f, APP_INVOICE, "");
     assert_ok(pawl_app_verify_sequence(
-                  f->app, 7, PAWL_APP_SEQ_C_RECORD, NULL, NULL, &certificate, &f->error),
+                  f->app, 7, PAWL_APP_SEQ_C_RECORD, NULL, NULL, NULL, &certificate, &f->error),
               &f->error);
     assert_true(certificate.initial == PAWL_APP_C_ID_MIN);
     assert_true(certificate.last == PAWL_APP_C_ID_MIN + 3);
     assert_int_equal(certificate.used, 4);
-    assert_detail(pawl_app_verify_sequence(f->app, 7, 99, NULL, NULL, &certificate, &f->error),
-                  PAWL_DETAIL_UNKNOWN_SEQUENCE,
-                  &f->error);
+    assert_detail(
+        pawl_app_verify_sequence(f->app, 7, 99, NULL, NULL, NULL, &certificate, &f->error),
+        PAWL_DETAIL_UNKNOWN_SEQUENCE,
+        &f->error);
 }
 
 static void test_a_number_that_is_missing_is_named(void **state)
@@ -297,10 +298,11 @@ static void test_a_log_that_cannot_be_read_has_none(void **state)
 
     fill(f);
     app_sabotage(f, APP_PLOG, pawl__app_key_plog(1, 1, 2), (pawl_view){ "\x01", 1 });
-    assert_status(pawl_app_verify_sequence(
-                      f->app, 7, PAWL_APP_SEQ_WLOG_OFFSET, NULL, NULL, &certificate, &f->error),
-                  PAWL_CORRUPT,
-                  &f->error);
+    assert_status(
+        pawl_app_verify_sequence(
+            f->app, 7, PAWL_APP_SEQ_WLOG_OFFSET, NULL, NULL, NULL, &certificate, &f->error),
+        PAWL_CORRUPT,
+        &f->error);
     assert_message(&f->error, "offset 2 of the PLog of partition 1");
 }
 
@@ -379,12 +381,12 @@ static bool intrude(void *context, uint64_t done, uint64_t total)
 
 static pawl_status verify_with(struct app_fixture *f, struct intruder *intruder)
 {
-    pawl_app_watch watch = PAWL_APP_WATCH_INIT;
+    pawl_watch watch = PAWL_WATCH_INIT;
     pawl_app_report report = PAWL_APP_REPORT_INIT;
 
     watch.progress = intrude;
     watch.context = intruder;
-    return pawl_app_verify_watched(f->app, 0, NULL, NULL, &watch, &report, &f->error);
+    return pawl_app_verify(f->app, 0, NULL, NULL, &watch, &report, &f->error);
 }
 
 enum { MANY = 400 };
@@ -415,7 +417,7 @@ static void test_commands_meanwhile_are_no_damage(void **state)
 static void test_a_verification_ends_when_it_is_told_to(void **state)
 {
     struct app_fixture *f = *state;
-    pawl_app_watch watch = PAWL_APP_WATCH_INIT;
+    pawl_watch watch = PAWL_WATCH_INIT;
     pawl_app_certificate certificate = PAWL_APP_CERTIFICATE_INIT;
 
     app_open(f);
@@ -432,7 +434,7 @@ static void test_a_verification_ends_when_it_is_told_to(void **state)
     watch.progress = intrude;
     watch.context = &intruder;
     assert_status(
-        pawl_app_verify_sequence_watched(
+        pawl_app_verify_sequence(
             f->app, 1, PAWL_APP_SEQ_WLOG_OFFSET, NULL, NULL, &watch, &certificate, &f->error),
         PAWL_CANCELLED,
         &f->error);

@@ -45,8 +45,7 @@ static int set_up(void **state)
              f->lines);
     assert_ok(pawl_pipeline_add(f->delivery, pawl_view_of(json), &f->error), &f->error);
     assert_ok(pawl_pipeline_start(f->delivery, "orders", &f->error), &f->error);
-    assert_ok(pawl_pipeline_drain(f->delivery, "orders", WAIT_MS, NULL, NULL, &f->error),
-              &f->error);
+    assert_ok(pawl_pipeline_drain(f->delivery, "orders", WAIT_MS, NULL, &f->error), &f->error);
     return 0;
 }
 
@@ -76,7 +75,7 @@ static bool see(void *context, const pawl_failed_event *event)
 static size_t list(struct fixture *f, const pawl_failed_filter *filter)
 {
     f->count = 0;
-    assert_ok(pawl_failed_list(f->delivery, "orders", filter, see, f, &f->error), &f->error);
+    assert_ok(pawl_failed_list(f->delivery, "orders", filter, NULL, see, f, &f->error), &f->error);
     return f->count;
 }
 
@@ -112,6 +111,30 @@ static pawl_status act(struct fixture *f,
         f->delivery, "orders", action, &filter, &decision, &f->result, &f->error);
 }
 
+/* Two events, a page each: in both orders every one comes once. */
+static void test_failed_events_are_listed_in_pages(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int newest_first = 0; newest_first <= 1; newest_first++) {
+        pawl_failed_filter filter = PAWL_FAILED_FILTER_INIT;
+        pawl_page page = PAWL_PAGE_INIT;
+        uint64_t first = 0;
+
+        filter.newest_first = newest_first == 1;
+        page.limit = 1;
+        for (int i = 0; i < 2; i++) {
+            f->count = 0;
+            assert_ok(pawl_failed_list(f->delivery, "orders", &filter, &page, see, f, &f->error),
+                      &f->error);
+            assert_int_equal(f->count, 1);
+            assert_int_equal(page.more, i == 0);
+            first = i == 0 ? page.from : first;
+        }
+        assert_int_equal(first, newest_first == 1 ? 2 : 3);
+    }
+}
+
 static void test_failed_events_are_listed_while_the_pipeline_runs(void **state)
 {
     struct fixture *f = *state;
@@ -126,15 +149,12 @@ static void test_failed_events_are_listed_while_the_pipeline_runs(void **state)
     assert_string_equal(json_string_value(json_object_get(json, "status")), "pending");
     assert_true(json_is_object(json_object_get(json, "event_payload")));
     assert_true(json_is_null(json_object_get(json, "resolved_at")));
-    filter.limit = 1;
-    assert_int_equal(list(f, &filter), 1);
-    filter.limit = 0;
     filter.reason = pawl_view_of("not_json");
     assert_int_equal(list(f, &filter), 1);
     filter.reason = pawl_view_of("");
     filter.statuses = 1U << PAWL_FAILED_ABANDONED;
     assert_int_equal(list(f, &filter), 0);
-    assert_status(pawl_failed_list(f->delivery, "nosuch", NULL, see, f, &f->error),
+    assert_status(pawl_failed_list(f->delivery, "nosuch", NULL, NULL, see, f, &f->error),
                   PAWL_NOT_FOUND,
                   &f->error);
 }
@@ -157,8 +177,7 @@ static void test_actions_work_whether_the_pipeline_runs_or_not(void **state)
     assert_status(act(f, PAWL_FAILED_RETRY, f->ids[0], "", 0), PAWL_CONFLICT, &f->error);
     assert_ok(pawl_pipeline_resume(f->delivery, "orders", &f->error), &f->error);
     assert_ok(pawl_pipeline_start(f->delivery, "orders", &f->error), &f->error);
-    assert_ok(pawl_pipeline_drain(f->delivery, "orders", WAIT_MS, NULL, NULL, &f->error),
-              &f->error);
+    assert_ok(pawl_pipeline_drain(f->delivery, "orders", WAIT_MS, NULL, &f->error), &f->error);
     look(f);
     assert_int_equal(f->delivered, 4);
 }
@@ -211,13 +230,14 @@ static void test_bad_arguments_are_named(void **state)
         PAWL_INVALID,
         &f->error);
     filter.source = (pawl_view){ NULL, 3 };
-    assert_status(pawl_failed_list(f->delivery, "orders", &filter, see, f, &f->error),
+    assert_status(pawl_failed_list(f->delivery, "orders", &filter, NULL, see, f, &f->error),
                   PAWL_INVALID,
                   &f->error);
     assert_status(
-        pawl_failed_list(NULL, "orders", NULL, see, f, &f->error), PAWL_INVALID, &f->error);
-    assert_status(
-        pawl_failed_list(f->delivery, "orders", NULL, NULL, f, &f->error), PAWL_INVALID, &f->error);
+        pawl_failed_list(NULL, "orders", NULL, NULL, see, f, &f->error), PAWL_INVALID, &f->error);
+    assert_status(pawl_failed_list(f->delivery, "orders", NULL, NULL, NULL, f, &f->error),
+                  PAWL_INVALID,
+                  &f->error);
     assert_status(
         pawl_failed_count(f->delivery, "orders", (pawl_failed_action)9, NULL, &count, &f->error),
         PAWL_INVALID,
@@ -234,6 +254,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         failed_test(test_failed_events_are_listed_while_the_pipeline_runs),
+        failed_test(test_failed_events_are_listed_in_pages),
         failed_test(test_actions_work_whether_the_pipeline_runs_or_not),
         failed_test(test_many_are_counted_before_they_are_decided),
         failed_test(test_bad_arguments_are_named),

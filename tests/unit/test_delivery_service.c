@@ -113,7 +113,7 @@ static pawl_status add_file(struct fixture *f, const char *name, const char *mor
 static void drain(struct fixture *f, const char *name)
 {
     assert_ok(pawl_pipeline_start(f->delivery, name, &f->error), &f->error);
-    assert_ok(pawl_pipeline_drain(f->delivery, name, WAIT_MS, NULL, NULL, &f->error), &f->error);
+    assert_ok(pawl_pipeline_drain(f->delivery, name, WAIT_MS, NULL, &f->error), &f->error);
 }
 
 static bool see(void *context, const pawl_pipeline_status *status)
@@ -224,7 +224,7 @@ static void test_a_last_line_without_its_end_is_told_and_delivered_later(void **
     open_delivery(f);
     assert_ok(add_file(f, "rest", ""), &f->error);
     assert_ok(pawl_pipeline_start(f->delivery, "rest", &f->error), &f->error);
-    assert_status(pawl_pipeline_drain(f->delivery, "rest", WAIT_MS, NULL, NULL, &f->error),
+    assert_status(pawl_pipeline_drain(f->delivery, "rest", WAIT_MS, NULL, &f->error),
                   PAWL_INVALID,
                   &f->error);
     assert_message(&f->error, "(5 bytes) has no line feed");
@@ -331,7 +331,7 @@ static void test_a_bad_declaration_is_refused_by_its_field(void **state)
     assert_status(
         pawl_pipeline_add(f->delivery, (pawl_view){ NULL, 3 }, &f->error), PAWL_INVALID, &f->error);
     f->error = (pawl_error)PAWL_ERROR_INIT;
-    assert_ok(pawl_pipeline_list(f->delivery, see, f, &f->error), &f->error);
+    assert_ok(pawl_pipeline_list(f->delivery, NULL, see, f, &f->error), &f->error);
     assert_int_equal(f->visited, 0);
 }
 
@@ -352,8 +352,18 @@ static void test_declarations_outlive_the_handle_and_damage_is_named(void **stat
     assert_int_equal(look(f, "a")->state, PAWL_PIPELINE_PAUSED);
     assert_int_equal(look(f, "b")->state, PAWL_PIPELINE_STOPPED);
     f->visited = 0;
-    assert_ok(pawl_pipeline_list(f->delivery, see, f, &f->error), &f->error);
+    assert_ok(pawl_pipeline_list(f->delivery, NULL, see, f, &f->error), &f->error);
     assert_int_equal(f->visited, 2);
+    pawl_page page = PAWL_PAGE_INIT;
+    page.limit = 1;
+    f->visited = 0;
+    assert_ok(pawl_pipeline_list(f->delivery, &page, see, f, &f->error), &f->error);
+    assert_int_equal(f->visited, 1);
+    assert_true(page.more);
+    assert_string_equal(page.from_id, "b");
+    assert_ok(pawl_pipeline_list(f->delivery, &page, see, f, &f->error), &f->error);
+    assert_int_equal(f->visited, 2);
+    assert_false(page.more);
     close_delivery(f);
     snprintf(path, sizeof(path), "%s/pipelines/a.json", f->dir);
     file_write(path, "{\"version\": 99}", 15);
@@ -397,22 +407,21 @@ static void test_pause_and_resume_while_others_run(void **state)
     assert_ok(add_file(f, "a", ""), &f->error);
     assert_ok(add_file(f, "b", ""), &f->error);
     assert_ok(pawl_delivery_start(f->delivery, &f->error), &f->error);
-    assert_ok(pawl_pipeline_drain(f->delivery, "a", WAIT_MS, NULL, NULL, &f->error), &f->error);
-    assert_ok(pawl_pipeline_drain(f->delivery, "b", WAIT_MS, NULL, NULL, &f->error), &f->error);
+    assert_ok(pawl_pipeline_drain(f->delivery, "a", WAIT_MS, NULL, &f->error), &f->error);
+    assert_ok(pawl_pipeline_drain(f->delivery, "b", WAIT_MS, NULL, &f->error), &f->error);
     assert_ok(pawl_pipeline_pause(f->delivery, "a", &f->error), &f->error);
     add_lines(f, 501, 600);
-    assert_ok(pawl_pipeline_drain(f->delivery, "b", WAIT_MS, NULL, NULL, &f->error), &f->error);
+    assert_ok(pawl_pipeline_drain(f->delivery, "b", WAIT_MS, NULL, &f->error), &f->error);
     assert_int_equal(look(f, "a")->delivered, 500);
     assert_int_equal(f->seen.state, PAWL_PIPELINE_PAUSED);
     assert_int_equal(look(f, "b")->delivered, 600);
     assert_status(pawl_pipeline_start(f->delivery, "a", &f->error), PAWL_CONFLICT, &f->error);
     assert_message(&f->error, "is paused");
-    assert_status(pawl_pipeline_drain(f->delivery, "a", WAIT_MS, NULL, NULL, &f->error),
-                  PAWL_CONFLICT,
-                  &f->error);
+    assert_status(
+        pawl_pipeline_drain(f->delivery, "a", WAIT_MS, NULL, &f->error), PAWL_CONFLICT, &f->error);
     f->error = (pawl_error)PAWL_ERROR_INIT;
     assert_ok(pawl_pipeline_resume(f->delivery, "a", &f->error), &f->error);
-    assert_ok(pawl_pipeline_drain(f->delivery, "a", WAIT_MS, NULL, NULL, &f->error), &f->error);
+    assert_ok(pawl_pipeline_drain(f->delivery, "a", WAIT_MS, NULL, &f->error), &f->error);
     assert_int_equal(look(f, "a")->delivered, 600);
 }
 
@@ -470,9 +479,10 @@ static void test_a_directory_has_one_owner(void **state)
 
 /* --- waiting --- */
 
-static bool stop_watching(void *context, const pawl_pipeline_status *status)
+static bool stop_watching(void *context, uint64_t done, uint64_t total)
 {
-    (void)status;
+    assert_int_equal(done, 0);
+    assert_int_equal(total, 0);
     ++*(int *)context;
     return false;
 }
@@ -482,6 +492,7 @@ static void test_a_drain_ends_by_time_by_its_watcher_and_with_the_handle(void **
     struct fixture *f = *state;
     int fds[2];
     int watched = 0;
+    const pawl_watch watch = { sizeof(pawl_watch), stop_watching, &watched };
 
     open_delivery(f);
     assert_int_equal(pipe(fds), 0);
@@ -490,10 +501,9 @@ static void test_a_drain_ends_by_time_by_its_watcher_and_with_the_handle(void **
     assert_ok(add_json(f, "{\"name\": \"s\", \"from\": \"-\", \"source\": \"s\"}"), &f->error);
     assert_ok(pawl_pipeline_start(f->delivery, "s", &f->error), &f->error);
     assert_status(
-        pawl_pipeline_drain(f->delivery, "s", 50, NULL, NULL, &f->error), PAWL_TIMEOUT, &f->error);
-    assert_status(pawl_pipeline_drain(f->delivery, "s", 0, stop_watching, &watched, &f->error),
-                  PAWL_CANCELLED,
-                  &f->error);
+        pawl_pipeline_drain(f->delivery, "s", 50, NULL, &f->error), PAWL_TIMEOUT, &f->error);
+    assert_status(
+        pawl_pipeline_drain(f->delivery, "s", 0, &watch, &f->error), PAWL_CANCELLED, &f->error);
     assert_int_equal(watched, 1);
     f->error = (pawl_error)PAWL_ERROR_INIT;
     close_delivery(f);
@@ -524,7 +534,7 @@ static void test_a_visitor_cannot_close_but_may_call(void **state)
     open_delivery(f);
     assert_ok(add_file(f, "a", ""), &f->error);
     struct closing closing = { f->delivery, PAWL_OK };
-    assert_ok(pawl_pipeline_list(f->delivery, close_inside, &closing, &f->error), &f->error);
+    assert_ok(pawl_pipeline_list(f->delivery, NULL, close_inside, &closing, &f->error), &f->error);
     assert_int_equal(closing.status, PAWL_INVALID);
     look(f, "a");
 }
@@ -550,6 +560,7 @@ static void test_the_log_is_read_while_it_runs_and_after(void **state)
     struct fixture *f = *state;
     pawl_wal_status status = PAWL_WAL_STATUS_INIT;
     pawl_wal_filter filter = PAWL_WAL_FILTER_INIT;
+    pawl_page page = PAWL_PAGE_INIT;
     struct entries entries = { .count = 0 };
 
     add_lines(f, 1, 1200);
@@ -558,25 +569,35 @@ static void test_the_log_is_read_while_it_runs_and_after(void **state)
     assert_ok(pawl_wal_get_status(f->delivery, "a", &status, &f->error), &f->error);
     assert_int_equal(status.last_lsn, 0);
     drain(f, "a");
-    assert_ok(pawl_wal_read(f->delivery, "a", NULL, see_entry, &entries, &f->error), &f->error);
+    assert_ok(pawl_wal_read(f->delivery, "a", NULL, NULL, see_entry, &entries, &f->error),
+              &f->error);
     assert_int_equal(entries.count, 1200); /* more than a page */
     assert_string_equal(entries.states, "confirmed");
     entries = (struct entries){ .stop_after = 7 };
-    assert_ok(pawl_wal_read(f->delivery, "a", NULL, see_entry, &entries, &f->error), &f->error);
+    assert_ok(pawl_wal_read(f->delivery, "a", NULL, NULL, see_entry, &entries, &f->error),
+              &f->error);
     assert_int_equal(entries.count, 7);
     entries = (struct entries){ .count = 0 };
-    filter.from = 100;
+    page.from = 100;
     filter.to = 109;
-    assert_ok(pawl_wal_read(f->delivery, "a", &filter, see_entry, &entries, &f->error), &f->error);
+    assert_ok(pawl_wal_read(f->delivery, "a", &filter, &page, see_entry, &entries, &f->error),
+              &f->error);
     assert_int_equal(entries.count, 10);
+    assert_false(page.more);
     entries = (struct entries){ .count = 0 };
-    filter.limit = 3;
-    assert_ok(pawl_wal_read(f->delivery, "a", &filter, see_entry, &entries, &f->error), &f->error);
-    assert_int_equal(entries.count, 3);
+    page.from = 100;
+    page.limit = 4;
+    for (uint64_t pages = 1; pages <= 3; pages++) {
+        assert_ok(pawl_wal_read(f->delivery, "a", &filter, &page, see_entry, &entries, &f->error),
+                  &f->error);
+        assert_int_equal(page.more, pages < 3);
+        assert_int_equal(entries.count, MIN(pages * 4, UINT64_C(10)));
+    }
     filter = (pawl_wal_filter)PAWL_WAL_FILTER_INIT;
     filter.pending = true;
     entries = (struct entries){ .count = 0 };
-    assert_ok(pawl_wal_read(f->delivery, "a", &filter, see_entry, &entries, &f->error), &f->error);
+    assert_ok(pawl_wal_read(f->delivery, "a", &filter, NULL, see_entry, &entries, &f->error),
+              &f->error);
     assert_int_equal(entries.count, 0);
     assert_ok(pawl_wal_get_status(f->delivery, "a", &status, &f->error), &f->error);
     assert_int_equal(status.last_lsn, 1200);
@@ -640,11 +661,11 @@ static void test_sql_reads_within_its_limits(void **state)
                   &f->error);
 }
 
-static bool see_json(void *context, pawl_view json)
+static bool see_json(void *context, const pawl_view *json)
 {
     char *text = context;
 
-    snprintf(text, 400, "%.*s", VIEW_ARGS(json));
+    snprintf(text, 400, "%.*s", VIEW_ARGS(*json));
     return false;
 }
 
@@ -728,9 +749,9 @@ static void test_a_null_argument_is_invalid_by_its_name(void **state)
     REFUSED(pawl_pipeline_start(d, NULL, &error), "name: is NULL");
     REFUSED(pawl_pipeline_pause(NULL, "a", &error), "delivery: is NULL");
     REFUSED(pawl_pipeline_resume(d, NULL, &error), "name: is NULL");
-    REFUSED(pawl_pipeline_drain(d, NULL, 1, NULL, NULL, &error), "name: is NULL");
+    REFUSED(pawl_pipeline_drain(d, NULL, 1, NULL, &error), "name: is NULL");
     REFUSED(pawl_pipeline_get(d, "a", NULL, NULL, &error), "visit: is NULL");
-    REFUSED(pawl_pipeline_list(d, NULL, NULL, &error), "visit: is NULL");
+    REFUSED(pawl_pipeline_list(d, NULL, NULL, NULL, &error), "visit: is NULL");
     REFUSED(pawl_pipeline_to_json(NULL, &json, NULL, &error), "status: is NULL");
     REFUSED(pawl_pipeline_to_json(&wrong, &json, NULL, &error), "status.state: is 9");
     REFUSED(pawl_pipeline_preview((pawl_view){ NULL, 1 }, 1, see_json, NULL, &error),
@@ -741,7 +762,7 @@ static void test_a_null_argument_is_invalid_by_its_name(void **state)
     REFUSED(pawl_wal_get_status(d, "a", NULL, &error), "ret_status: is NULL");
     status.size = 0;
     REFUSED(pawl_wal_get_status(d, "a", &status, &error), "ret_status");
-    REFUSED(pawl_wal_read(d, "a", NULL, NULL, NULL, &error), "visit: is NULL");
+    REFUSED(pawl_wal_read(d, "a", NULL, NULL, NULL, NULL, &error), "visit: is NULL");
     REFUSED(pawl_wal_entry_to_json(NULL, &json, NULL, &error), "entry: is NULL");
     REFUSED(pawl_wal_entry_to_json(&entry, &json, NULL, &error), "entry.state: is 9");
     REFUSED(pawl_delivery_query(NULL, "SELECT 1", NULL, see_row, NULL, &error), "dir: is NULL");

@@ -204,9 +204,9 @@ static void test_questions_check_their_arguments(void **state)
     BAD(pawl_ledger_counts(l, PAWL_COUNT_BY_RUN, NULL, NULL, NULL, &f->err));
     BAD(pawl_ledger_counts(l, (pawl_count_by)3, NULL, see_count, NULL, &f->err));
     BAD(pawl_ledger_counts(l, (pawl_count_by)-1, NULL, see_count, NULL, &f->err));
-    BAD(pawl_ledger_turns(NULL, none, see_turn, NULL, &f->err));
-    BAD(pawl_ledger_turns(l, none, NULL, NULL, &f->err));
-    BAD(pawl_ledger_turns(l, no_bytes, see_turn, NULL, &f->err));
+    BAD(pawl_ledger_turns(NULL, none, NULL, see_turn, NULL, &f->err));
+    BAD(pawl_ledger_turns(l, none, NULL, NULL, NULL, &f->err));
+    BAD(pawl_ledger_turns(l, no_bytes, NULL, see_turn, NULL, &f->err));
     for (size_t i = 0; i < BAD_FILTERS; i++) {
         pawl_event_filter filter = bad_filter(i);
         BAD(pawl_ledger_counts(l, PAWL_COUNT_BY_KIND, &filter, see_count, NULL, &f->err));
@@ -285,16 +285,16 @@ static void test_snapshots_check_their_arguments(void **state)
     pawl_ledger *l = f->ledger;
     pawl_restore_options restoring = PAWL_RESTORE_OPTIONS_INIT;
 
-    BAD(pawl_ledger_snapshot_to(NULL, "x.db", NULL, NULL, NULL, &f->err));
-    BAD(pawl_ledger_snapshot_to(l, NULL, NULL, NULL, NULL, &f->err));
-    BAD(pawl_ledger_snapshot_to(l, "", NULL, NULL, NULL, &f->err));
+    BAD(pawl_ledger_snapshot_to(NULL, "x.db", NULL, NULL, &f->err));
+    BAD(pawl_ledger_snapshot_to(l, NULL, NULL, NULL, &f->err));
+    BAD(pawl_ledger_snapshot_to(l, "", NULL, NULL, &f->err));
     BAD(pawl_ledger_snapshot_schedule(NULL, f->dir, 0, 1, NULL, &f->err));
     BAD(pawl_ledger_snapshot_schedule(l, NULL, 0, 1, NULL, &f->err));
     BAD(pawl_ledger_snapshot_schedule(l, "", 0, 1, NULL, &f->err));
     BAD(pawl_ledger_snapshot_schedule(l, f->dir, 0, 0, NULL, &f->err));
-    BAD(pawl_snapshot_list(NULL, see_snapshot, NULL, &f->err));
-    BAD(pawl_snapshot_list("", see_snapshot, NULL, &f->err));
-    BAD(pawl_snapshot_list(f->dir, NULL, NULL, &f->err));
+    BAD(pawl_snapshot_list(NULL, NULL, see_snapshot, NULL, &f->err));
+    BAD(pawl_snapshot_list("", NULL, see_snapshot, NULL, &f->err));
+    BAD(pawl_snapshot_list(f->dir, NULL, NULL, NULL, &f->err));
     BAD(pawl_snapshot_prune(NULL, 1, NULL, &f->err));
     BAD(pawl_snapshot_prune("", 1, NULL, &f->err));
     BAD(pawl_snapshot_prune(f->dir, 0, NULL, &f->err));
@@ -361,24 +361,24 @@ static void test_import_and_export_check_their_arguments(void **state)
         BAD(pawl_event_from_json(pawl_view_of("{\"turn\":1}"), &bad, &event, &f->err));
     }
     assert_true(event == NULL && json == NULL);
-    BAD(pawl_ledger_export(NULL, "x", PAWL_FORMAT_JSONL, NULL, NULL, NULL, NULL, &f->err));
-    BAD(pawl_ledger_export(l, NULL, PAWL_FORMAT_JSONL, NULL, NULL, NULL, NULL, &f->err));
-    BAD(pawl_ledger_export(l, "", PAWL_FORMAT_JSONL, NULL, NULL, NULL, NULL, &f->err));
-    BAD(pawl_ledger_export(l, "x", PAWL_FORMAT_SEED_SQLITE, NULL, NULL, NULL, NULL, &f->err));
-    BAD(pawl_ledger_export(l, "-", PAWL_FORMAT_PARQUET, NULL, NULL, NULL, NULL, &f->err));
-    BAD(pawl_ledger_import(NULL, "x", PAWL_FORMAT_JSONL, NULL, NULL, NULL, &f->err));
-    BAD(pawl_ledger_import(l, NULL, PAWL_FORMAT_JSONL, NULL, NULL, NULL, &f->err));
-    BAD(pawl_ledger_import(l, "", PAWL_FORMAT_JSONL, NULL, NULL, NULL, &f->err));
+    BAD(pawl_ledger_export(NULL, "x", PAWL_FORMAT_JSONL, NULL, NULL, NULL, &f->err));
+    BAD(pawl_ledger_export(l, NULL, PAWL_FORMAT_JSONL, NULL, NULL, NULL, &f->err));
+    BAD(pawl_ledger_export(l, "", PAWL_FORMAT_JSONL, NULL, NULL, NULL, &f->err));
+    BAD(pawl_ledger_export(l, "x", PAWL_FORMAT_SEED_SQLITE, NULL, NULL, NULL, &f->err));
+    BAD(pawl_ledger_export(l, "-", PAWL_FORMAT_PARQUET, NULL, NULL, NULL, &f->err));
+    BAD(pawl_ledger_import(NULL, "x", PAWL_FORMAT_JSONL, NULL, NULL, &f->err));
+    BAD(pawl_ledger_import(l, NULL, PAWL_FORMAT_JSONL, NULL, NULL, &f->err));
+    BAD(pawl_ledger_import(l, "", PAWL_FORMAT_JSONL, NULL, NULL, &f->err));
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
-        BAD(pawl_ledger_export(l, "x", wrong[i], NULL, NULL, NULL, NULL, &f->err));
-        BAD(pawl_ledger_import(l, "x", wrong[i], NULL, NULL, NULL, &f->err));
+        BAD(pawl_ledger_export(l, "x", wrong[i], NULL, NULL, NULL, &f->err));
+        BAD(pawl_ledger_import(l, "x", wrong[i], NULL, NULL, &f->err));
     }
     append_one(f, "e", 0, "1");
     for (size_t i = 0; i < BAD_FILTERS; i++) {
         pawl_event_filter filter = bad_filter(i);
         char path[TEMPDIR_SIZE + 16];
         snprintf(path, sizeof(path), "%s/out", f->dir);
-        BAD(pawl_ledger_export(l, path, PAWL_FORMAT_JSONL, &filter, NULL, NULL, NULL, &f->err));
+        BAD(pawl_ledger_export(l, path, PAWL_FORMAT_JSONL, &filter, NULL, NULL, &f->err));
         assert_true(access(path, F_OK) != 0);
     }
 }
@@ -453,39 +453,41 @@ static pawl_status run_counts(struct ledger_fixture *f, struct caller *caller)
 
 static pawl_status run_turns(struct ledger_fixture *f, struct caller *caller)
 {
-    return pawl_ledger_turns(f->ledger, none, in_turn, caller, &f->err);
+    return pawl_ledger_turns(f->ledger, none, NULL, in_turn, caller, &f->err);
 }
 
 static pawl_status run_verify(struct ledger_fixture *f, struct caller *caller)
 {
     pawl_verify_options options = PAWL_VERIFY_OPTIONS_INIT;
+    const pawl_watch watch = { sizeof(pawl_watch), in_progress, caller };
 
-    options.progress = in_progress;
-    options.progress_context = caller;
+    options.watch = &watch;
     return pawl_ledger_verify(f->ledger, &options, NULL, &f->err);
 }
 
 static pawl_status run_snapshot(struct ledger_fixture *f, struct caller *caller)
 {
+    const pawl_watch watch = { sizeof(pawl_watch), in_progress, caller };
     char path[TEMPDIR_SIZE + 16];
 
     snprintf(path, sizeof(path), "%s/copy.db", f->dir);
     unlink(path);
-    return pawl_ledger_snapshot_to(f->ledger, path, in_progress, caller, NULL, &f->err);
+    return pawl_ledger_snapshot_to(f->ledger, path, &watch, NULL, &f->err);
 }
 
 static pawl_status run_export(struct ledger_fixture *f, struct caller *caller)
 {
+    const pawl_watch watch = { sizeof(pawl_watch), in_progress, caller };
     char path[TEMPDIR_SIZE + 16];
 
     snprintf(path, sizeof(path), "%s/out.jsonl", f->dir);
     unlink(path);
-    return pawl_ledger_export(
-        f->ledger, path, PAWL_FORMAT_JSONL, NULL, in_progress, caller, NULL, &f->err);
+    return pawl_ledger_export(f->ledger, path, PAWL_FORMAT_JSONL, NULL, &watch, NULL, &f->err);
 }
 
 static pawl_status run_import(struct ledger_fixture *f, struct caller *caller)
 {
+    const pawl_watch watch = { sizeof(pawl_watch), in_progress, caller };
     char path[TEMPDIR_SIZE + 16];
     FILE *file = NULL;
 
@@ -499,8 +501,7 @@ static pawl_status run_import(struct ledger_fixture *f, struct caller *caller)
                 i);
     }
     assert_int_equal(fclose(file), 0);
-    return pawl_ledger_import(
-        f->ledger, path, PAWL_FORMAT_JSONL, in_progress, caller, NULL, &f->err);
+    return pawl_ledger_import(f->ledger, path, PAWL_FORMAT_JSONL, &watch, NULL, &f->err);
 }
 
 static const struct {

@@ -492,8 +492,19 @@ static void test_a_list_says_which_are_good(void **state)
 
     take_more(&files);
     flip(snapshot_of(&files, 33, path, sizeof(path)), "marker-0025");
-    assert_ok(pawl_snapshot_list(files.dir, list, &listed, files.err), files.err);
+    assert_ok(pawl_snapshot_list(files.dir, NULL, list, &listed, files.err), files.err);
     assert_string_equal(listed.text, "34 OK\n33 CORRUPT at 25\n32 OK\n");
+    pawl_page page = PAWL_PAGE_INIT;
+    page.limit = 2;
+    listed = (struct listed){ "" };
+    assert_ok(pawl_snapshot_list(files.dir, &page, list, &listed, files.err), files.err);
+    assert_string_equal(listed.text, "34 OK\n33 CORRUPT at 25\n");
+    assert_true(page.more);
+    assert_int_equal(page.from, 32);
+    listed = (struct listed){ "" };
+    page.limit = 1;
+    assert_ok(pawl_snapshot_list(files.dir, &page, list, &listed, files.err), files.err);
+    assert_string_equal(listed.text, "32 OK\n");
 }
 
 static void test_what_a_crash_left_half_made_is_swept_up(void **state)
@@ -575,8 +586,7 @@ static int try_without_rights(char **argv)
         return 2;
     }
     snprintf(path, sizeof(path), "%s/new.db", argv[3]);
-    child_say("%s",
-              pawl_status_name(pawl_ledger_snapshot_to(memory, path, NULL, NULL, NULL, &err)));
+    child_say("%s", pawl_status_name(pawl_ledger_snapshot_to(memory, path, NULL, NULL, &err)));
     child_say("%s",
               pawl_status_name(pawl_ledger_snapshot_schedule(memory, argv[3], 0, 1, NULL, &err)));
     child_say("%s", pawl_status_name(pawl_snapshot_prune(argv[3], 1, NULL, &err)));
@@ -675,7 +685,7 @@ static void on_a_small_disk(struct sample *sample, const char *dir, struct full 
     full->reading = pawl_ledger_verify(ledger, NULL, NULL, &sample->err);
     char target[TEMPDIR_SIZE + 64];
     snprintf(target, sizeof(target), "%s/copy.db", dir);
-    full->snapshot = pawl_ledger_snapshot_to(ledger, target, NULL, NULL, NULL, &sample->err);
+    full->snapshot = pawl_ledger_snapshot_to(ledger, target, NULL, NULL, &sample->err);
     full->schedule = pawl_ledger_snapshot_schedule(ledger, snapshots, 0, 1, NULL, &sample->err);
     sample_names(dir, full->names, sizeof(full->names));
     unlink(ballast);

@@ -171,8 +171,9 @@ static void test_of_those_who_compete_for_a_turn_at_most_one_commits_it(void **s
         assert_ok(conductors[i].status, &conductors[i].err);
         committed += conductors[i].committed;
     }
-    assert_ok(pawl_ledger_turns(f->ledger, (pawl_view){ NULL, 0 }, count_committed, &rows, &f->err),
-              &f->err);
+    assert_ok(
+        pawl_ledger_turns(f->ledger, (pawl_view){ NULL, 0 }, NULL, count_committed, &rows, &f->err),
+        &f->err);
     assert_int_equal(rows, committed);
     assert_in_range(committed, 1, 2 * TURNS); /* whoever comes last in a run has no rival */
     for (int i = 0; i < 2 * TURNS; i++) {     /* nothing is left open to hold the fold back */

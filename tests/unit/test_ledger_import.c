@@ -83,7 +83,7 @@ static const char *jsonl_of(struct ledger_fixture *f, const char *members)
 
 static pawl_status import(struct ledger_fixture *f, const char *path, pawl_file_format format)
 {
-    return pawl_ledger_import(f->ledger, path, format, NULL, NULL, NULL, &f->err);
+    return pawl_ledger_import(f->ledger, path, format, NULL, NULL, &f->err);
 }
 
 static void assert_refused(struct ledger_fixture *f,

@@ -239,8 +239,8 @@ static void test_callbacks_may_append_though_there_is_one_connection(void **stat
               &f->err);
     assert_int_equal(inside.status, PAWL_OK);
     pawl_verify_options options = PAWL_VERIFY_OPTIONS_INIT;
-    options.progress = append_in_progress;
-    options.progress_context = &inside;
+    const pawl_watch watch = { sizeof(pawl_watch), append_in_progress, &inside };
+    options.watch = &watch;
     inside.status = PAWL_FAILED;
     assert_ok(pawl_ledger_verify(inside.ledger, &options, NULL, &f->err), &f->err);
     assert_int_equal(inside.status, PAWL_OK);

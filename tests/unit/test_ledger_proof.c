@@ -91,10 +91,9 @@ static void test_a_changed_store_is_found_out(void **state)
                      report.what);
         }
         /* What does not verify becomes no snapshot. */
-        assert_status(
-            pawl_ledger_snapshot_to(proof.f->ledger, proof.copy, NULL, NULL, NULL, proof.err),
-            PAWL_CORRUPT,
-            proof.err);
+        assert_status(pawl_ledger_snapshot_to(proof.f->ledger, proof.copy, NULL, NULL, proof.err),
+                      PAWL_CORRUPT,
+                      proof.err);
         assert_made(&proof, "");
         assert_int_equal(ledger_fixture_teardown(state), 0);
         assert_int_equal(ledger_fixture_setup(state), 0);
@@ -148,12 +147,10 @@ static void test_running_out_of_memory_leaves_no_half(void **state)
     }
     FAULT_WALK (taking) {
         assert_whole_or_nothing(
-            &proof,
-            pawl_ledger_snapshot_to(ledger, proof.copy, NULL, NULL, NULL, proof.err),
-            proof.copy);
+            &proof, pawl_ledger_snapshot_to(ledger, proof.copy, NULL, NULL, proof.err), proof.copy);
         assert_made(&proof, "");
     }
-    assert_ok(pawl_ledger_snapshot_to(ledger, proof.copy, NULL, NULL, NULL, proof.err), proof.err);
+    assert_ok(pawl_ledger_snapshot_to(ledger, proof.copy, NULL, NULL, proof.err), proof.err);
     FAULT_WALK (restoring) {
         assert_whole_or_nothing(&proof,
                                 sample_restore(proof.copy, proof.restored, NULL, NULL, proof.err),
@@ -184,7 +181,7 @@ static void test_a_step_that_fails_leaves_no_half(void **state)
         char rule[80];
         snprintf(rule, sizeof(rule), "%s=error:NO_SPACE", points[i]);
         assert_ok(pawl__failpoint_set(rule, proof.err), proof.err);
-        assert_status(pawl_ledger_snapshot_to(ledger, proof.copy, NULL, NULL, NULL, proof.err),
+        assert_status(pawl_ledger_snapshot_to(ledger, proof.copy, NULL, NULL, proof.err),
                       PAWL_NO_SPACE,
                       proof.err);
         assert_made(&proof, "");

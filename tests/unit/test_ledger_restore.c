@@ -308,14 +308,14 @@ static void test_a_restore_that_is_stopped_anywhere_leaves_nothing(void **state)
     snprintf(path, sizeof(path), "%s/whole.db", r.sample->dir);
     options.target = path;
     options.tail_location = r.sample->path;
-    options.progress = stop_at;
-    options.progress_context = &whole;
+    pawl_watch watch = { sizeof(pawl_watch), stop_at, &whole };
+    options.watch = &watch;
     assert_ok(pawl_snapshot_restore(r.dir, &options, NULL, r.err), r.err);
     assert_true(whole.calls >= 4);
     options.target = r.target;
     for (uint64_t at = 1; at <= whole.calls; at++) {
         struct stopper stopper = { .stop_at = at };
-        options.progress_context = &stopper;
+        watch.context = &stopper;
         assert_status(pawl_snapshot_restore(r.dir, &options, NULL, r.err), PAWL_CANCELLED, r.err);
         assert_nothing_left(&r);
     }
@@ -341,7 +341,7 @@ static void test_every_corrupt_answer_of_a_snapshot_says_what_to_do(void **state
     assert_ends_with(r.err, "run `pawl ledger prove` again");
     sample_sql(r.sample->path, "UPDATE events SET payload = '0' WHERE offset = 5");
     assert_status(
-        pawl_ledger_snapshot_to(ledger, r.target, NULL, NULL, NULL, r.err), PAWL_CORRUPT, r.err);
+        pawl_ledger_snapshot_to(ledger, r.target, NULL, NULL, r.err), PAWL_CORRUPT, r.err);
     assert_ends_with(r.err, "`pawl ledger restore` the newest good snapshot");
     sample_append(r.sample, ledger, 34, 34);
     assert_status(

@@ -72,7 +72,7 @@ static void test_a_snapshot_holds_everything_and_opens_like_any_ledger(void **st
     pawl_error *err = &s.sample.err;
 
     fill(&s);
-    assert_ok(pawl_ledger_snapshot_to(s.f->ledger, s.path, NULL, NULL, &head, err), err);
+    assert_ok(pawl_ledger_snapshot_to(s.f->ledger, s.path, NULL, &head, err), err);
     assert_int_equal(head.offset, SAMPLE_EVENTS);
     assert_good_copy(&s.sample, s.path, s.f->ledger, SAMPLE_EVENTS);
 
@@ -89,8 +89,7 @@ static void test_an_empty_ledger_has_a_snapshot_too(void **state)
     struct snapshots s = begin(state);
     pawl_ledger_head head = { .offset = 9 };
 
-    assert_ok(pawl_ledger_snapshot_to(s.f->ledger, s.path, NULL, NULL, &head, &s.f->err),
-              &s.f->err);
+    assert_ok(pawl_ledger_snapshot_to(s.f->ledger, s.path, NULL, &head, &s.f->err), &s.f->err);
     assert_int_equal(head.offset, 0);
     assert_good_copy(&s.sample, s.path, NULL, 0);
 }
@@ -106,7 +105,7 @@ static void test_a_name_that_is_taken_is_a_conflict(void **state)
     for (size_t i = 0; i < COUNT_OF(taken); i++) {
         snprintf(name, sizeof(name), "%s%s", s.path, taken[i]);
         file_write(name, "mine", 4);
-        assert_status(pawl_ledger_snapshot_to(s.f->ledger, s.path, NULL, NULL, &head, &s.f->err),
+        assert_status(pawl_ledger_snapshot_to(s.f->ledger, s.path, NULL, &head, &s.f->err),
                       PAWL_CONFLICT,
                       &s.f->err);
         assert_message(&s.f->err, name);
@@ -145,14 +144,20 @@ static void test_a_cancelled_snapshot_leaves_nothing(void **state)
     fill(&s);
     for (size_t i = 0; i < COUNT_OF(stops); i++) {
         struct progress progress = { .stop_at = stops[i] };
-        assert_status(pawl_ledger_snapshot_to(s.f->ledger, s.path, see, &progress, NULL, &s.f->err),
+        assert_status(pawl_ledger_snapshot_to(s.f->ledger,
+                                              s.path,
+                                              &(pawl_watch){ sizeof(pawl_watch), see, &progress },
+                                              NULL,
+                                              &s.f->err),
                       PAWL_CANCELLED,
                       &s.f->err);
         assert_true(access(s.path, F_OK) != 0);
         assert_nothing_half_made(&s, s.f->dir);
     }
-    assert_ok(pawl_ledger_snapshot_to(s.f->ledger, s.path, see, &whole, NULL, &s.f->err),
-              &s.f->err);
+    assert_ok(
+        pawl_ledger_snapshot_to(
+            s.f->ledger, s.path, &(pawl_watch){ sizeof(pawl_watch), see, &whole }, NULL, &s.f->err),
+        &s.f->err);
     assert_int_equal(whole.done, whole.total);
 }
 
@@ -196,7 +201,7 @@ static void test_snapshots_are_taken_while_writers_go_on(void **state)
         commit_turn(&s, i + 1); /* the writers append outside of it */
         char path[sizeof(s.path) + 8];
         snprintf(path, sizeof(path), "%s.%d", s.path, i);
-        assert_ok(pawl_ledger_snapshot_to(s.f->ledger, path, NULL, NULL, &head, err), err);
+        assert_ok(pawl_ledger_snapshot_to(s.f->ledger, path, NULL, &head, err), err);
         assert_true(head.offset >= before + 4);
         before = head.offset;
         assert_good_copy(&s.sample, path, NULL, head.offset);
@@ -276,7 +281,7 @@ static void test_a_restore_brings_back_the_snapshot_and_its_tail(void **state)
     pawl_error *err = &s.sample.err;
 
     fill(&s);
-    assert_ok(pawl_ledger_snapshot_to(s.f->ledger, s.path, NULL, NULL, NULL, err), err);
+    assert_ok(pawl_ledger_snapshot_to(s.f->ledger, s.path, NULL, NULL, err), err);
     assert_ok(sample_restore(s.path, NULL, NULL, restored, err), err);
     assert_good_copy(&s.sample, restored, s.f->ledger, SAMPLE_EVENTS);
 
@@ -328,7 +333,7 @@ static void test_a_restore_beside_its_snapshot_is_left_alone(void **state)
     for (int i = 0; i < 10; i++) {
         assert_ok(sample_restore(s.dir, NULL, NULL, restored, err), err);
         snprintf(path, sizeof(path), "%s/snapshot-%020d.db", s.dir, i + 1); /* names, no more */
-        assert_ok(pawl_ledger_snapshot_to(s.f->ledger, path, NULL, NULL, NULL, err), err);
+        assert_ok(pawl_ledger_snapshot_to(s.f->ledger, path, NULL, NULL, err), err);
         assert_int_equal(unlink(path) == 0 || errno == ENOENT, 1);
     }
     atomic_store(&pruner.stop, true);

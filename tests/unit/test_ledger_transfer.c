@@ -92,7 +92,7 @@ static char *turns_of(pawl_ledger *ledger, pawl_error *error)
 {
     struct pawl__buf text = BUF_INIT(1 << 16);
 
-    assert_ok(pawl_ledger_turns(ledger, pawl_view_of(NULL), add_turn, &text, error), error);
+    assert_ok(pawl_ledger_turns(ledger, pawl_view_of(NULL), NULL, add_turn, &text, error), error);
     return pawl__buf_steal(&text);
 }
 
@@ -121,23 +121,22 @@ static void check_round_trip(struct ledger_fixture *f, const char *name, pawl_fi
     uint64_t count = 0;
 
     fill(f);
-    assert_ok(pawl_ledger_export(f->ledger, path, format, NULL, NULL, NULL, &count, &f->err),
-              &f->err);
+    assert_ok(pawl_ledger_export(f->ledger, path, format, NULL, NULL, &count, &f->err), &f->err);
     assert_int_equal(count, latest_offset(f));
     for (size_t i = 0; i < COUNT_OF(targets); i++) {
         pawl_ledger *copy = other_ledger(f, targets[i]);
 
-        assert_ok(pawl_ledger_import(copy, path, format, NULL, NULL, &report, &f->err), &f->err);
+        assert_ok(pawl_ledger_import(copy, path, format, NULL, &report, &f->err), &f->err);
         assert_int_equal(report.appended, count);
         assert_int_equal(report.duplicates, 0);
         assert_same(f, copy);
-        assert_ok(pawl_ledger_import(copy, path, format, NULL, NULL, &report, &f->err), &f->err);
+        assert_ok(pawl_ledger_import(copy, path, format, NULL, &report, &f->err), &f->err);
         assert_int_equal(report.appended, 0);
         assert_int_equal(report.duplicates, count);
         assert_same(f, copy);
         pawl_ledger_close(copy, 0, NULL);
     }
-    assert_status(pawl_ledger_export(f->ledger, path, format, NULL, NULL, NULL, &count, &f->err),
+    assert_status(pawl_ledger_export(f->ledger, path, format, NULL, NULL, &count, &f->err),
                   PAWL_CONFLICT,
                   &f->err);
 }
@@ -161,11 +160,9 @@ static void test_a_copied_turn_goes_on(void **state)
     pawl_event event = event_of("", 0, "5");
 
     fill(f);
-    assert_ok(
-        pawl_ledger_export(f->ledger, path, PAWL_FORMAT_JSONL, NULL, NULL, NULL, NULL, &f->err),
-        &f->err);
-    assert_ok(pawl_ledger_import(copy, path, PAWL_FORMAT_JSONL, NULL, NULL, NULL, &f->err),
+    assert_ok(pawl_ledger_export(f->ledger, path, PAWL_FORMAT_JSONL, NULL, NULL, NULL, &f->err),
               &f->err);
+    assert_ok(pawl_ledger_import(copy, path, PAWL_FORMAT_JSONL, NULL, NULL, &f->err), &f->err);
     assert_status(
         pawl_turn_begin(copy, pawl_view_of("r"), 9, &turn, &f->err), PAWL_CONFLICT, &f->err);
     assert_ok(pawl_turn_resume(copy, pawl_view_of("r"), 10, 1, 1, &turn, &f->err), &f->err);
@@ -185,15 +182,10 @@ static void test_an_export_has_what_the_filter_lets_through(void **state)
     filter.run_id = pawl_view_of("r");
     filter.turn_min = 1;
     filter.turn_max = 2;
-    assert_ok(pawl_ledger_export(f->ledger,
-                                 path_in(f, "some.jsonl"),
-                                 PAWL_FORMAT_JSONL,
-                                 &filter,
-                                 NULL,
-                                 NULL,
-                                 &count,
-                                 &f->err),
-              &f->err);
+    assert_ok(
+        pawl_ledger_export(
+            f->ledger, path_in(f, "some.jsonl"), PAWL_FORMAT_JSONL, &filter, NULL, &count, &f->err),
+        &f->err);
     assert_int_equal(count, 2);
 }
 
@@ -208,11 +200,10 @@ static void test_an_empty_ledger_gives_an_empty_file(void **state)
         const char *path = path_in(f, names[i]);
         pawl_file_format format = i == 0 ? PAWL_FORMAT_JSONL : PAWL_FORMAT_PARQUET;
 
-        assert_ok(pawl_ledger_export(f->ledger, path, format, NULL, NULL, NULL, &count, &f->err),
+        assert_ok(pawl_ledger_export(f->ledger, path, format, NULL, NULL, &count, &f->err),
                   &f->err);
         assert_int_equal(count, 0);
-        assert_ok(pawl_ledger_import(f->ledger, path, format, NULL, NULL, &report, &f->err),
-                  &f->err);
+        assert_ok(pawl_ledger_import(f->ledger, path, format, NULL, &report, &f->err), &f->err);
         assert_int_equal(report.appended + report.duplicates, 0);
     }
 }
@@ -252,7 +243,7 @@ static void test_a_bad_line_is_named_and_what_came_before_it_stays(void **state)
         write_file(path, text.data);
         pawl__buf_done(&text);
         assert_status(
-            pawl_ledger_import(f->ledger, path, PAWL_FORMAT_JSONL, NULL, NULL, &report, &f->err),
+            pawl_ledger_import(f->ledger, path, PAWL_FORMAT_JSONL, NULL, &report, &f->err),
             cases[i].status,
             &f->err);
         assert_message(&f->err, cases[i].message);
@@ -272,10 +263,9 @@ static void test_turns_that_do_not_fit_are_refused(void **state)
     fill(f);
     filter.run_id = pawl_view_of("r");
     filter.kind = pawl_view_of("pawl.turn.commit");
-    assert_ok(
-        pawl_ledger_export(f->ledger, path, PAWL_FORMAT_JSONL, &filter, NULL, NULL, NULL, &f->err),
-        &f->err);
-    assert_status(pawl_ledger_import(copy, path, PAWL_FORMAT_JSONL, NULL, NULL, NULL, &f->err),
+    assert_ok(pawl_ledger_export(f->ledger, path, PAWL_FORMAT_JSONL, &filter, NULL, NULL, &f->err),
+              &f->err);
+    assert_status(pawl_ledger_import(copy, path, PAWL_FORMAT_JSONL, NULL, NULL, &f->err),
                   PAWL_CONFLICT,
                   &f->err);
     assert_message(
@@ -298,16 +288,16 @@ static void test_an_export_that_is_stopped_leaves_no_file(void **state)
 {
     struct ledger_fixture *f = *state;
     const char *path = path_in(f, "sub");
+    const pawl_watch stops = { sizeof(pawl_watch), stop_at_once, NULL };
 
     fill(f);
     assert_int_equal(mkdir(path, 0700), 0);
     path = path_in(f, "sub/out.jsonl");
     for (int format = PAWL_FORMAT_JSONL; format <= PAWL_FORMAT_PARQUET; format++) {
-        assert_status(
-            pawl_ledger_export(
-                f->ledger, path, (pawl_file_format)format, NULL, stop_at_once, NULL, NULL, &f->err),
-            PAWL_CANCELLED,
-            &f->err);
+        assert_status(pawl_ledger_export(
+                          f->ledger, path, (pawl_file_format)format, NULL, &stops, NULL, &f->err),
+                      PAWL_CANCELLED,
+                      &f->err);
     }
     assert_int_equal(rmdir(path_in(f, "sub")), 0);
 }
@@ -353,9 +343,8 @@ static void test_a_database_of_the_original_schema_is_imported(void **state)
               "('f','r',1,'k','a','6','2026-01-29T10:20'),"
               "('g','r',1,'k','a','7','2026-01-29'),"
               "('h','r',1,'k','a','8','1970-01-01T00:00:00Z')");
-    assert_ok(
-        pawl_ledger_import(f->ledger, path, PAWL_FORMAT_SEED_SQLITE, NULL, NULL, &report, &f->err),
-        &f->err);
+    assert_ok(pawl_ledger_import(f->ledger, path, PAWL_FORMAT_SEED_SQLITE, NULL, &report, &f->err),
+              &f->err);
     assert_int_equal(report.appended, COUNT_OF(utc));
     for (size_t i = 0; i < COUNT_OF(utc); i++) {
         char text[PAWL__TIME_SIZE];
@@ -371,9 +360,8 @@ static void test_a_database_of_the_original_schema_is_imported(void **state)
         }
         pawl_event_free(event);
     }
-    assert_ok(
-        pawl_ledger_import(f->ledger, path, PAWL_FORMAT_SEED_SQLITE, NULL, NULL, &report, &f->err),
-        &f->err);
+    assert_ok(pawl_ledger_import(f->ledger, path, PAWL_FORMAT_SEED_SQLITE, NULL, &report, &f->err),
+              &f->err);
     assert_int_equal(report.duplicates, COUNT_OF(utc));
 }
 
@@ -388,21 +376,17 @@ static void test_a_bad_row_of_the_original_schema_is_named_by_its_offset(void **
               "('b','r',1,'k','a','NaN','2026-01-29T10:20:30'),"
               "('c','r',1,'k','a','3','yesterday')");
     assert_status(
-        pawl_ledger_import(f->ledger, path, PAWL_FORMAT_SEED_SQLITE, NULL, NULL, &report, &f->err),
+        pawl_ledger_import(f->ledger, path, PAWL_FORMAT_SEED_SQLITE, NULL, &report, &f->err),
         PAWL_INVALID,
         &f->err);
     assert_message(&f->err, "offset 2: payload:");
     assert_int_equal(report.appended, 1);
     make_seed(path_in(f, "seed2.db"), "('c','r',1,'k','a','3','yesterday')");
-    assert_status(pawl_ledger_import(f->ledger,
-                                     path_in(f, "seed2.db"),
-                                     PAWL_FORMAT_SEED_SQLITE,
-                                     NULL,
-                                     NULL,
-                                     &report,
-                                     &f->err),
-                  PAWL_INVALID,
-                  &f->err);
+    assert_status(
+        pawl_ledger_import(
+            f->ledger, path_in(f, "seed2.db"), PAWL_FORMAT_SEED_SQLITE, NULL, &report, &f->err),
+        PAWL_INVALID,
+        &f->err);
     assert_message(&f->err, "offset 1: created_at: 'yesterday' is no time");
 }
 
@@ -414,14 +398,12 @@ static void test_files_that_are_something_else_are_refused(void **state)
     write_file(path_in(f, "text"), "hello\n");
     for (int format = PAWL_FORMAT_JSONL; format <= PAWL_FORMAT_SEED_SQLITE; format++) {
         pawl_file_format kind = (pawl_file_format)format;
-        assert_status(
-            pawl_ledger_import(f->ledger, path_in(f, "text"), kind, NULL, NULL, NULL, &f->err),
-            PAWL_INVALID,
-            &f->err);
-        assert_status(
-            pawl_ledger_import(f->ledger, path_in(f, "none"), kind, NULL, NULL, NULL, &f->err),
-            PAWL_NOT_FOUND,
-            &f->err);
+        assert_status(pawl_ledger_import(f->ledger, path_in(f, "text"), kind, NULL, NULL, &f->err),
+                      PAWL_INVALID,
+                      &f->err);
+        assert_status(pawl_ledger_import(f->ledger, path_in(f, "none"), kind, NULL, NULL, &f->err),
+                      PAWL_NOT_FOUND,
+                      &f->err);
     }
     assert_ok(pawl_ledger_get_head(f->ledger, &head, &f->err), &f->err);
     assert_int_equal(head.offset, 0);

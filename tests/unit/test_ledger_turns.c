@@ -322,20 +322,35 @@ static void test_attempts_are_listed_in_the_order_in_which_they_began(void **sta
     pawl_turn_free(a);
     pawl_turn_free(b);
 
-    assert_ok(pawl_ledger_turns(f->ledger, all, add_turn, &text, &f->err), &f->err);
+    assert_ok(pawl_ledger_turns(f->ledger, all, NULL, add_turn, &text, &f->err), &f->err);
     assert_text(&text,
                 "b/2 #1 abandoned 1-3\n"
                 "a/1 #1 abandoned 2-6\n"
                 "b/2 #2 committed 4-5\n"
                 "a/1 #2 open 7-0\n");
     pawl__buf_clear(&text);
-    assert_ok(pawl_ledger_turns(f->ledger, pawl_view_of("a"), add_turn, &text, &f->err), &f->err);
+    assert_ok(pawl_ledger_turns(f->ledger, pawl_view_of("a"), NULL, add_turn, &text, &f->err),
+              &f->err);
     assert_text(&text, "a/1 #1 abandoned 2-6\na/1 #2 open 7-0\n");
     pawl__buf_clear(&text);
-    assert_ok(pawl_ledger_turns(f->ledger, all, add_one_turn, &text, &f->err), &f->err);
+    assert_ok(pawl_ledger_turns(f->ledger, all, NULL, add_one_turn, &text, &f->err), &f->err);
     assert_text(&text, "b/2 #1 abandoned 1-3\n");
     pawl__buf_clear(&text);
-    assert_ok(pawl_ledger_turns(f->ledger, pawl_view_of("c"), add_turn, &text, &f->err), &f->err);
+    pawl_page page = PAWL_PAGE_INIT;
+    page.limit = 3;
+    assert_ok(pawl_ledger_turns(f->ledger, all, &page, add_turn, &text, &f->err), &f->err);
+    assert_true(page.more);
+    assert_int_equal(page.from, 7);
+    pawl__buf_clear(&text);
+    assert_ok(pawl_ledger_turns(f->ledger, all, &page, add_turn, &text, &f->err), &f->err);
+    assert_false(page.more);
+    assert_text(&text, "a/1 #2 open 7-0\n");
+    pawl__buf_clear(&text);
+    page.from = UINT64_MAX;
+    assert_ok(pawl_ledger_turns(f->ledger, all, &page, add_turn, &text, &f->err), &f->err);
+    assert_text(&text, "");
+    assert_ok(pawl_ledger_turns(f->ledger, pawl_view_of("c"), NULL, add_turn, &text, &f->err),
+              &f->err);
     assert_text(&text, "");
     pawl__buf_done(&text);
 }

@@ -361,8 +361,8 @@ static void test_a_cancelled_walk_goes_on_where_it_stopped(void **state)
     int last = 5000;
 
     sample_append(sample, ledger, SAMPLE_EVENTS + 1, last);
-    options.progress = see;
-    options.progress_context = &seen;
+    const pawl_watch watch = { sizeof(pawl_watch), see, &seen };
+    options.watch = &watch;
     assert_status(
         pawl_ledger_verify(ledger, &options, &report, &sample->err), PAWL_CANCELLED, &sample->err);
     assert_int_equal(report.verified.offset, seen.done);
@@ -377,7 +377,7 @@ static void test_a_cancelled_walk_goes_on_where_it_stopped(void **state)
 
     /* From the end there is nothing to walk, and a head that is not in the log is no beginning. */
     options.from = report.verified;
-    options.progress = NULL;
+    options.watch = NULL;
     assert_ok(pawl_ledger_verify(ledger, &options, &report, &sample->err), &sample->err);
     options.from.hash[0] ^= 1;
     assert_int_equal(pawl_ledger_verify(ledger, &options, &report, NULL), PAWL_CORRUPT);

@@ -330,7 +330,11 @@ static void test_a_message_above_the_servers_limit_goes_out_of_the_way(void **st
     flush(f);
     assert_stream_has(f, 1);
     assert_int_equal(status_of(f).failed, 1);
-    assert_ok(pawl_publisher_list_failed(f->publisher, 0, 0, see_failed, &seen, &f->error),
+    assert_ok(pawl_publisher_list_failed(f->publisher, NULL, see_failed, &seen, &f->error),
+              &f->error);
+    pawl_page page = PAWL_PAGE_INIT;
+    page.from = 2;
+    assert_ok(pawl_publisher_list_failed(f->publisher, &page, see_failed, &seen, &f->error),
               &f->error);
     assert_int_equal(seen.count, 1);
     assert_int_equal(seen.number, 1);

@@ -87,9 +87,9 @@ static void test_a_null_argument_is_invalid_by_its_name(void **state)
     assert_invalid(pawl_publisher_flush(NULL, 0, &f->error), "publisher: is NULL");
     assert_invalid(pawl_publisher_get_status(NULL, &status, &f->error), "publisher: is NULL");
     assert_invalid(pawl_publisher_get_status(f->publisher, NULL, &f->error), "ret_status: is NULL");
-    assert_invalid(pawl_publisher_list_failed(NULL, 0, 0, see_none, NULL, &f->error),
+    assert_invalid(pawl_publisher_list_failed(NULL, NULL, see_none, NULL, &f->error),
                    "publisher: is NULL");
-    assert_invalid(pawl_publisher_list_failed(f->publisher, 0, 0, NULL, NULL, &f->error),
+    assert_invalid(pawl_publisher_list_failed(f->publisher, NULL, NULL, NULL, &f->error),
                    "visit: is NULL");
     assert_invalid(pawl_publisher_retry_failed(NULL, NULL, &f->error), "publisher: is NULL");
     assert_ok(pawl_publisher_close(NULL, 0, &f->error), &f->error);

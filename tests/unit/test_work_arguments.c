@@ -366,9 +366,9 @@ static void test_looking_refuses_bad_arguments(void **state)
     filter = (pawl_item_filter)PAWL_ITEM_FILTER_INIT;
     filter.statuses = 1U << 20;
     REFUSED("statuses", pawl_work_list(work, &filter, NULL, item_never, NULL, err));
-    REFUSED("work", pawl_work_history(NULL, ID, event_never, NULL, err));
-    REFUSED("work_item_id", pawl_work_history(work, NOWHERE, event_never, NULL, err));
-    REFUSED("visit", pawl_work_history(work, ID, NULL, NULL, err));
+    REFUSED("work", pawl_work_history(NULL, ID, NULL, event_never, NULL, err));
+    REFUSED("work_item_id", pawl_work_history(work, NOWHERE, NULL, event_never, NULL, err));
+    REFUSED("visit", pawl_work_history(work, ID, NULL, NULL, NULL, err));
     REFUSED("work", pawl_work_sweep(NULL, NULL, err));
     REFUSED("work", pawl_work_recover(NULL, ID, &recovery, err));
     REFUSED("task_id", pawl_work_recover(work, NOWHERE, &recovery, err));
@@ -607,8 +607,8 @@ static void test_schedules_refuse_bad_arguments(void **state)
     REFUSED("input_data", pawl_schedule_put(work, &bad, err));
     REFUSED("work", pawl_schedule_remove(NULL, ID, err));
     REFUSED("schedule_id", pawl_schedule_remove(work, NOWHERE, err));
-    REFUSED("work", pawl_schedule_list(NULL, schedule_never, NULL, err));
-    REFUSED("visit", pawl_schedule_list(work, NULL, NULL, err));
+    REFUSED("work", pawl_schedule_list(NULL, NULL, schedule_never, NULL, err));
+    REFUSED("visit", pawl_schedule_list(work, NULL, NULL, NULL, err));
     REFUSED("work", pawl_schedule_fire(NULL, NULL, err));
 }
 

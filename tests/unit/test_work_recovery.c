@@ -263,8 +263,75 @@ static pawl_schedule look(struct timed_fixture *f)
 {
     pawl_schedule schedule = { .size = sizeof(pawl_schedule), .priority = -1 };
 
-    assert_ok(pawl_schedule_list(f->work, keep_slots, &schedule, &f->err), &f->err);
+    assert_ok(pawl_schedule_list(f->work, NULL, keep_slots, &schedule, &f->err), &f->err);
     return schedule;
+}
+
+static bool add_schedule_id(void *context, const pawl_schedule *schedule)
+{
+    strncat(context, schedule->schedule_id.data, schedule->schedule_id.len);
+    strcat(context, " ");
+    return true;
+}
+
+static void test_schedules_are_listed_in_pages(void **state)
+{
+    struct timed_fixture *f = *state;
+    static const char *const ids[] = { "b", "B", "a", "\xc3\xa9", "aa" };
+    pawl_page page = PAWL_PAGE_INIT;
+    char seen[60] = "";
+
+    timed_task(f, "t");
+    for (size_t i = 0; i < COUNT_OF(ids); i++) {
+        pawl_schedule schedule = schedule_of(ids[i], "@hourly");
+        put(f, &schedule);
+    }
+    page.limit = 2;
+    do {
+        assert_ok(pawl_schedule_list(f->work, &page, add_schedule_id, seen, &f->err), &f->err);
+        strcat(seen, page.more ? "| " : "");
+    } while (page.more);
+    assert_string_equal(seen, "B a | aa b | \xc3\xa9 ");
+}
+
+static bool count_event(void *context, const pawl_item_event *event)
+{
+    (void)event;
+    ++*(uint64_t *)context;
+    return true;
+}
+
+static void test_the_history_of_an_item_is_read_in_pages(void **state)
+{
+    struct timed_fixture *f = *state;
+    pawl_page page = PAWL_PAGE_INIT;
+    pawl_submission item = PAWL_SUBMISSION_INIT;
+    pawl_claim claim = PAWL_CLAIM_INIT;
+    uint64_t events = 0;
+
+    timed_task(f, "t");
+    item.work_item_id = pawl_view_of("i");
+    item.task_id = pawl_view_of("t");
+    item.work_type = pawl_view_of("mail");
+    assert_ok(pawl_work_submit(f->work, &item, 1, NULL, &f->err), &f->err);
+    claim.holder = pawl_view_of("w");
+    for (int i = 0; i < 2; i++) { /* submitted, then twice: claimed, released */
+        pawl_claimed *claimed = NULL;
+        assert_ok(pawl_work_claim(f->work, &claim, &claimed, &f->err), &f->err);
+        pawl_lease lease = PAWL_LEASE_INIT;
+        lease.work_item_id = pawl_view_of("i");
+        lease.token = claimed->items[0].token;
+        assert_ok(pawl_work_release(f->work, &lease, &f->err), &f->err);
+        pawl_claimed_free(claimed);
+    }
+    page.limit = 2;
+    for (uint64_t pages = 1; pages <= 3; pages++) {
+        assert_ok(
+            pawl_work_history(f->work, pawl_view_of("i"), &page, count_event, &events, &f->err),
+            &f->err);
+        assert_int_equal(page.more, pages < 3);
+        assert_int_equal(events, MIN(2 * pages, UINT64_C(5)));
+    }
 }
 
 static void test_a_slot_fires_once(void **state)
@@ -762,6 +829,8 @@ int main(int argc, char **argv)
         TIMED_TEST(test_what_is_no_object_is_refused_not_shown),
         TIMED_TEST(test_recovery_passes_over_what_does_not_hold),
         TIMED_TEST(test_recovery_passes_over_a_question_that_cannot_be_asked_any_more),
+        TIMED_TEST(test_schedules_are_listed_in_pages),
+        TIMED_TEST(test_the_history_of_an_item_is_read_in_pages),
         TIMED_TEST(test_a_slot_fires_once),
         TIMED_TEST(test_of_missed_slots_the_newest_fires),
         TIMED_TEST(test_a_clock_that_is_set_back_fires_nothing_twice),

@@ -184,9 +184,12 @@ extern const struct app_store_ops pawl__app_postgres_ops;
  * struct app_store_options. */
 PAWL_MUST_USE pawl__backend_open pawl__app_store_make;
 
-/* Calls `visitor` with the name of every application in the database, in order. */
+/* False ends the walk. */
+typedef bool app_name_visit(void *context, const char *name);
+
+/* Calls `visit` with the name of every application in the database, in order. */
 PAWL_MUST_USE pawl_status pawl__app_postgres_list(const char *url,
-                                                  pawl_app_name_visit visit,
+                                                  app_name_visit *visit,
                                                   void *context,
                                                   pawl_error *reterr);
 

@@ -221,7 +221,7 @@ static pawl_status check_logs(struct pawl_app *app, pawl_error *reterr)
 {
     pawl_app_report report = PAWL_APP_REPORT_INIT;
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = pawl_app_verify(app, 0, NULL, NULL, &report, &error);
+    pawl_status status = pawl_app_verify(app, 0, NULL, NULL, NULL, &report, &error);
 
     if (status != PAWL_OK && status != PAWL_CORRUPT) {
         return pawl__fail(reterr, status, "%s", error.message);

@@ -8,6 +8,7 @@
 #include "app/core/internal.h"
 #include "base/core/argument.h"
 #include "base/core/error.h"
+#include "base/decide/page.h"
 #include "base/os/fs.h"
 #include "store/location.h"
 
@@ -16,6 +17,12 @@ enum { LOCATION_BYTES_MAX = 1 << 16 };
 static int may_be_name(const struct dirent *entry)
 {
     return pawl_app_check_name(entry->d_name, NULL) == PAWL_OK;
+}
+
+/* By bytes, whatever the locale of the program says. */
+static int in_order(const struct dirent **left, const struct dirent **right)
+{
+    return strcmp((*left)->d_name, (*right)->d_name);
 }
 
 static pawl_status is_directory(const char *place,
@@ -38,14 +45,14 @@ static pawl_status is_directory(const char *place,
 }
 
 static pawl_status list_directory(const char *place,
-                                  pawl_app_name_visit visit,
+                                  app_name_visit *visit,
                                   void *context,
                                   pawl_error *reterr)
 {
     struct dirent **entries = NULL;
     pawl_status status = PAWL_OK;
     bool wanted = true;
-    int count = scandir(place, &entries, may_be_name, alphasort);
+    int count = scandir(place, &entries, may_be_name, in_order);
 
     if (count < 0) {
         return errno == ENOENT ? PAWL_OK
@@ -64,15 +71,38 @@ static pawl_status list_directory(const char *place,
     return status;
 }
 
+struct list_walk {
+    struct pawl__page page;
+    char from_id[PAWL_PAGE_ID_SIZE];
+    pawl_app_entry_visit visit;
+    void *context;
+};
+
+static bool show_name(void *context, const char *name)
+{
+    struct list_walk *walk = context;
+    const pawl_app_entry entry = { .size = sizeof(entry), .name = pawl_view_of(name) };
+
+    return strcmp(name, walk->from_id) < 0
+           || (pawl__page_admits_id(&walk->page, entry.name)
+               && pawl__page_show(&walk->page, walk->visit(walk->context, &entry)));
+}
+
 pawl_status pawl_app_list(const char *place,
-                          pawl_app_name_visit visit,
+                          pawl_page *page,
+                          pawl_app_entry_visit visit,
                           void *context,
                           pawl_error *reterr)
 {
     NEED(place, visit, reterr);
-    return pawl__location_is_postgres(place)
-               ? pawl__app_postgres_list(place, visit, context, reterr)
-               : list_directory(place, visit, context, reterr);
+    struct list_walk walk = { .visit = visit, .context = context };
+
+    TRY(pawl__page_take(page, &walk.page, reterr));
+    memcpy(walk.from_id, walk.page.page.from_id, sizeof(walk.from_id));
+    TRY(pawl__location_is_postgres(place) ? pawl__app_postgres_list(place, show_name, &walk, reterr)
+                                          : list_directory(place, show_name, &walk, reterr));
+    pawl__page_answer(&walk.page, page);
+    return PAWL_OK;
 }
 
 pawl_status pawl_app_locate(const char *place,

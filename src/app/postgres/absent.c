@@ -5,7 +5,7 @@
 const struct app_store_ops pawl__app_postgres_ops = { .absent = { "PostgreSQL", "postgres" } };
 
 pawl_status pawl__app_postgres_list(const char *url,
-                                    pawl_app_name_visit visit,
+                                    app_name_visit *visit,
                                     void *context,
                                     pawl_error *reterr)
 {

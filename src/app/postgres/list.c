@@ -27,7 +27,7 @@ static pawl_status has_tables(const char *url,
 }
 
 static pawl_status visit_names(const struct pawl__pg_rows *rows,
-                               pawl_app_name_visit visit,
+                               app_name_visit *visit,
                                void *context,
                                pawl_error *reterr)
 {
@@ -43,7 +43,7 @@ static pawl_status visit_names(const struct pawl__pg_rows *rows,
 }
 
 pawl_status pawl__app_postgres_list(const char *url,
-                                    pawl_app_name_visit visit,
+                                    app_name_visit *visit,
                                     void *context,
                                     pawl_error *reterr)
 {

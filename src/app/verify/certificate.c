@@ -191,14 +191,14 @@ static pawl_status conclude(struct sequence_check *check, pawl_error *reterr)
                             check->certificate.findings == 1 ? "thing is" : "things are");
 }
 
-pawl_status pawl_app_verify_sequence_watched(pawl_app *app,
-                                             uint64_t workspace,
-                                             uint16_t sequence,
-                                             pawl_app_finding_visit visit,
-                                             void *context,
-                                             const pawl_app_watch *watch,
-                                             pawl_app_certificate *ret_certificate,
-                                             pawl_error *reterr)
+pawl_status pawl_app_verify_sequence(pawl_app *app,
+                                     uint64_t workspace,
+                                     uint16_t sequence,
+                                     pawl_app_finding_visit visit,
+                                     void *context,
+                                     const pawl_watch *watch,
+                                     pawl_app_certificate *ret_certificate,
+                                     pawl_error *reterr)
 {
     NEED(app, ret_certificate, reterr);
     TRY(pawl__check_sized("ret_certificate", ret_certificate, reterr));
@@ -210,7 +210,7 @@ pawl_status pawl_app_verify_sequence_watched(pawl_app *app,
         .workspace = workspace,
         .sequence = sequence,
         .next_offset = 1,
-        .progress.watch = PAWL_APP_WATCH_INIT,
+        .progress.watch = PAWL_WATCH_INIT,
         .visit = visit,
         .context = context,
     };
@@ -233,18 +233,6 @@ pawl_status pawl_app_verify_sequence_watched(pawl_app *app,
     pawl_status status = conclude(&check, reterr);
     pawl__give_sized(&check.certificate, sizeof(check.certificate), ret_certificate);
     return status;
-}
-
-pawl_status pawl_app_verify_sequence(pawl_app *app,
-                                     uint64_t workspace,
-                                     uint16_t sequence,
-                                     pawl_app_finding_visit visit,
-                                     void *context,
-                                     pawl_app_certificate *ret_certificate,
-                                     pawl_error *reterr)
-{
-    return pawl_app_verify_sequence_watched(
-        app, workspace, sequence, visit, context, NULL, ret_certificate, reterr);
 }
 
 /* --- which there are --- */

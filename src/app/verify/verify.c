@@ -287,13 +287,13 @@ static pawl_status verify_all(struct app_verify *verify,
     return status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, &wrong);
 }
 
-pawl_status pawl_app_verify_watched(pawl_app *app,
-                                    uint64_t workspace,
-                                    pawl_app_damage_visit visit,
-                                    void *context,
-                                    const pawl_app_watch *watch,
-                                    pawl_app_report *ret_report,
-                                    pawl_error *reterr)
+pawl_status pawl_app_verify(pawl_app *app,
+                            uint64_t workspace,
+                            pawl_app_damage_visit visit,
+                            void *context,
+                            const pawl_watch *watch,
+                            pawl_app_report *ret_report,
+                            pawl_error *reterr)
 {
     NEED(app, ret_report, reterr);
     TRY(pawl__check_sized("ret_report", ret_report, reterr));
@@ -308,7 +308,7 @@ pawl_status pawl_app_verify_watched(pawl_app *app,
     if (app->store->ops->freeze != NULL) {
         TRY(app->store->ops->freeze(app->store, &frozen, reterr));
     }
-    verify->progress.watch = (pawl_app_watch)PAWL_APP_WATCH_INIT;
+    verify->progress.watch = (pawl_watch)PAWL_WATCH_INIT;
     TRY(pawl__take_sized(
         "watch", watch, &verify->progress.watch, sizeof(verify->progress.watch), reterr));
     verify->app = app;
@@ -318,14 +318,4 @@ pawl_status pawl_app_verify_watched(pawl_app *app,
     verify->context = context;
     verify->bytes = (struct pawl__buf)BUF_INIT(APP_EVENT_BYTES_MAX);
     return verify_all(verify, ret_report, reterr);
-}
-
-pawl_status pawl_app_verify(pawl_app *app,
-                            uint64_t workspace,
-                            pawl_app_damage_visit visit,
-                            void *context,
-                            pawl_app_report *ret_report,
-                            pawl_error *reterr)
-{
-    return pawl_app_verify_watched(app, workspace, visit, context, NULL, ret_report, reterr);
 }

@@ -43,7 +43,7 @@ struct verify_records {
 
 /* How far it is; what the caller is told of it. */
 struct verify_progress {
-    pawl_app_watch watch;
+    pawl_watch watch;
     uint64_t entries;         /* of all kinds, that were read */
     uint64_t log_entries;     /* those of logs among them */
     uint64_t log_entries_max; /* so many there are, about */

@@ -33,7 +33,7 @@ static pawl_status visit_watched(void *context, const struct app_entry *entry, p
 
 pawl_status pawl__app_verify_look(const struct verify_progress *progress, pawl_error *reterr)
 {
-    const pawl_app_watch *watch = &progress->watch;
+    const pawl_watch *watch = &progress->watch;
 
     return watch->progress == NULL
                    || watch->progress(watch->context,

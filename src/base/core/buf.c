@@ -298,6 +298,14 @@ bool pawl__view_equal(pawl_view a, pawl_view b)
     return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
 }
 
+int pawl__view_compare(pawl_view a, pawl_view b)
+{
+    size_t common = a.len < b.len ? a.len : b.len;
+    int order = common == 0 ? 0 : memcmp(a.data, b.data, common);
+
+    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
+}
+
 bool pawl__view_is(pawl_view view, const char *text)
 {
     return pawl__view_equal(view, pawl_view_of(text));

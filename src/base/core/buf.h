@@ -85,6 +85,7 @@ PAWL_MUST_USE bool pawl__view_split(pawl_view *in, char separator, pawl_view *re
 
 bool pawl__view_equal(pawl_view a, pawl_view b);
 bool pawl__view_is(pawl_view view, const char *text);
+int pawl__view_compare(pawl_view a, pawl_view b); /* by bytes, as memcmp */
 
 /* Which of these names the view is; `count`: none of them. */
 size_t pawl__view_index(pawl_view view, const char *const *names, size_t count);

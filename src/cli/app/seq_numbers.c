@@ -99,6 +99,7 @@ static pawl_status put_sequence(struct numbers *numbers,
                                                   sequence->id,
                                                   add_finding,
                                                   &findings,
+                                                  NULL,
                                                   &certificate,
                                                   &error);
     if (status != PAWL_OK && certificate.findings == 0) {

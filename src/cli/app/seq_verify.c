@@ -19,11 +19,9 @@ static pawl_status verify_local(const struct pawl__cli_run *run,
 {
     AUTO(pawl__cli_progress_done)
     struct pawl__cli_progress progress = pawl__cli_progress_start(run, "verify", false);
-    pawl_app_watch watch = PAWL_APP_WATCH_INIT;
+    const pawl_watch watch = pawl__cli_progress_watch(&progress);
 
-    watch.progress = pawl__cli_progress_step;
-    watch.context = &progress;
-    return pawl_app_verify_watched(app, workspace, visit, context, &watch, ret_report, reterr);
+    return pawl_app_verify(app, workspace, visit, context, &watch, ret_report, reterr);
 }
 
 static pawl_app_part part_of(const char *word)

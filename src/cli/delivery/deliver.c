@@ -14,16 +14,17 @@ enum { FOLLOW_MS = 60000, FOLLOW_ALL_MS = 1000 };
 
 struct work {
     struct pawl__cli_progress progress;
+    pawl_watch watch;
     pawl_pipeline_state state;
 };
 
-static bool show(void *context, const pawl_pipeline_status *status)
+/* A source may have more than was taken in so far: there is no total to show. */
+static bool show(void *context, uint64_t done, uint64_t total)
 {
     struct work *work = context;
 
-    work->state = status->state;
-    return pawl__cli_progress_step(
-        &work->progress, status->delivered + status->filtered + status->failed, 0);
+    (void)total;
+    return pawl__cli_progress_step(&work->progress, done, 0);
 }
 
 static bool look(void *context, const pawl_pipeline_status *status)
@@ -43,7 +44,7 @@ static pawl_status follow(struct pawl__cli_delivery *delivery,
 
     work->state = PAWL_PIPELINE_RUNNING;
     while (work->state != PAWL_PIPELINE_FAILED && status != PAWL_CANCELLED) {
-        status = pawl__cli_pipeline_drain(delivery, name, FOLLOW_MS, show, work, &error);
+        status = pawl__cli_pipeline_drain(delivery, name, FOLLOW_MS, &work->watch, &error);
         TRY(pawl__cli_pipeline_visit(delivery, name, look, work, reterr));
     }
     return work->state == PAWL_PIPELINE_FAILED ? pawl__fail_with(reterr, status, &error) : PAWL_OK;
@@ -67,7 +68,7 @@ static pawl_status run_pipeline(const struct pawl__cli_run *run,
     }
     TRY(pawl__cli_delivery_add(run, delivery, name, reterr));
     TRY(pawl__cli_pipeline_start(delivery, name, reterr));
-    pawl_status status = ends ? pawl__cli_pipeline_drain(delivery, name, 0, show, work, reterr)
+    pawl_status status = ends ? pawl__cli_pipeline_drain(delivery, name, 0, &work->watch, reterr)
                               : follow(delivery, name, work, reterr);
     pawl__cli_progress_done(&work->progress);
     TRY(status);
@@ -119,7 +120,7 @@ static pawl_status drain_all(struct pawl__cli_delivery *delivery,
         pawl_error error = PAWL_ERROR_INIT;
         pawl_status status = pawl__cli_pipeline_start(delivery, names->items[i], &error);
         if (status == PAWL_OK) {
-            status = pawl__cli_pipeline_drain(delivery, names->items[i], 0, show, work, &error);
+            status = pawl__cli_pipeline_drain(delivery, names->items[i], 0, &work->watch, &error);
         }
         if (status != PAWL_OK && first == PAWL_OK) {
             *reterr = error;
@@ -137,7 +138,7 @@ static pawl_status follow_all(struct pawl__cli_delivery *delivery,
 {
     TRY(delivery->here == NULL ? PAWL_OK : pawl_delivery_start(delivery->here, reterr));
     for (size_t i = 0; !pawl__cli_interrupted(); i = (i + 1) % names->count) {
-        (void)!pawl__cli_pipeline_drain(delivery, names->items[i], FOLLOW_ALL_MS, show, work, NULL);
+        (void)!pawl__cli_pipeline_drain(delivery, names->items[i], FOLLOW_ALL_MS, &work->watch, NULL);
     }
     return PAWL_OK;
 }
@@ -171,7 +172,8 @@ static pawl_status run_all(const struct pawl__cli_run *run,
 static pawl_status deliver_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     const char *name = pawl__cli_args_value(run->args, "name");
-    struct work work = { .progress = pawl__cli_progress_start(run, "deliver", false) };
+    struct work work = { .progress = pawl__cli_progress_start(run, "deliver", false),
+                         .watch = { sizeof(pawl_watch), show, &work } };
     struct pawl__serve_node *node = NULL;
     struct pawl__cli_delivery delivery;
 

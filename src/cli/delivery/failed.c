@@ -178,10 +178,11 @@ static pawl_status list_events(const struct pawl__cli_run *run,
         &rows, run, &pawl__failed_event_record, list_columns, COUNT_OF(list_columns), reterr);
     TRY(take_filter(run, &filter, reterr));
     filter.newest_first = !pawl__cli_args_has(run->args, "oldest-first");
-    filter.limit = (uint64_t)pawl__cli_args_number(run->args, "limit");
     for (size_t i = 0; i < names->count && status == PAWL_OK && rows.status == PAWL_OK; i++) {
-        status =
-            pawl__cli_failed_list(delivery, names->items[i], &filter, add_event, &rows, reterr);
+        pawl_page page = PAWL_PAGE_INIT;
+        page.limit = (uint64_t)pawl__cli_args_number(run->args, "limit");
+        status = pawl__cli_failed_list(
+            delivery, names->items[i], &filter, &page, add_event, &rows, reterr);
     }
     return pawl__cli_rows_end(&rows, status);
 }
@@ -231,7 +232,7 @@ static pawl_status export_events(const struct pawl__cli_run *run,
     TRY(take_filter(run, &filter, reterr));
     for (size_t i = 0; i < names->count && status == PAWL_OK && rows.status == PAWL_OK; i++) {
         status =
-            pawl__cli_failed_list(delivery, names->items[i], &filter, add_event, &rows, reterr);
+            pawl__cli_failed_list(delivery, names->items[i], &filter, NULL, add_event, &rows, reterr);
     }
     return pawl__cli_rows_end(&rows, status);
 }
@@ -318,7 +319,7 @@ static pawl_status find_event(const struct pawl__cli_run *run,
     filter.id = pawl_view_of(id);
     for (size_t i = 0; i < names->count && showing.pipeline == NULL; i++) {
         TRY(pawl__cli_failed_list(
-            delivery, names->items[i], &filter, show_event, &showing, reterr));
+            delivery, names->items[i], &filter, NULL, show_event, &showing, reterr));
         *ret_pipeline = names->items[i];
     }
     return showing.pipeline != NULL

@@ -222,12 +222,12 @@ struct sample {
     pawl_error *reterr;
 };
 
-static bool print_sample(void *context, pawl_view json)
+static bool print_sample(void *context, const pawl_view *json)
 {
     struct sample *sample = context;
     AUTO(pawl__buf_done) struct pawl__buf line = BUF_INIT((size_t)256 << 20);
 
-    pawl__buf_add(&line, json);
+    pawl__buf_add(&line, *json);
     pawl__buf_add_char(&line, '\n');
     sample->status = pawl__cli_out_add(&line, sample->reterr);
     return sample->status == PAWL_OK;

@@ -178,7 +178,7 @@ static pawl_status failed_run(struct pawl__cli_run *run, pawl_error *reterr)
     pawl_publisher *publisher = NULL;
 
     TRY(open_existing(run, true, &publisher, reterr));
-    pawl_status status = pawl_publisher_list_failed(publisher, 0, 0, add_failed, &shown, reterr);
+    pawl_status status = pawl_publisher_list_failed(publisher, NULL, add_failed, &shown, reterr);
     status = status == PAWL_OK ? pawl__cli_out_add(&shown.text, reterr) : status;
     pawl__buf_done(&shown.text);
     return pawl__cli_outbox_close(publisher, status, reterr);

@@ -71,8 +71,7 @@ PAWL_MUST_USE pawl_status pawl__cli_pipeline_visit(struct pawl__cli_delivery *de
 PAWL_MUST_USE pawl_status pawl__cli_pipeline_drain(struct pawl__cli_delivery *delivery,
                                                    const char *name,
                                                    uint32_t timeout_ms,
-                                                   pawl_pipeline_visit watch,
-                                                   void *context,
+                                                   const pawl_watch *watch,
                                                    pawl_error *reterr);
 PAWL_MUST_USE pawl_status pawl__cli_wal_get_status(struct pawl__cli_delivery *delivery,
                                                    const char *name,
@@ -81,12 +80,14 @@ PAWL_MUST_USE pawl_status pawl__cli_wal_get_status(struct pawl__cli_delivery *de
 PAWL_MUST_USE pawl_status pawl__cli_wal_read(struct pawl__cli_delivery *delivery,
                                              const char *name,
                                              const pawl_wal_filter *filter,
+                                             pawl_page *page,
                                              pawl_wal_visit visit,
                                              void *context,
                                              pawl_error *reterr);
 PAWL_MUST_USE pawl_status pawl__cli_failed_list(struct pawl__cli_delivery *delivery,
                                                 const char *pipeline,
                                                 const pawl_failed_filter *filter,
+                                                pawl_page *page,
                                                 pawl_failed_visit visit,
                                                 void *context,
                                                 pawl_error *reterr);

@@ -164,7 +164,7 @@ pawl_status pawl__cli_pipeline_visit(struct pawl__cli_delivery *delivery,
     pawl_view item;
 
     if (delivery->here != NULL) {
-        return name == NULL ? pawl_pipeline_list(delivery->here, visit, context, reterr)
+        return name == NULL ? pawl_pipeline_list(delivery->here, NULL, visit, context, reterr)
                             : pawl_pipeline_get(delivery->here, name, visit, context, reterr);
     }
     if (name != NULL) {
@@ -182,12 +182,19 @@ pawl_status pawl__cli_pipeline_visit(struct pawl__cli_delivery *delivery,
     return PAWL_OK;
 }
 
+static bool show_progress(void *context, const pawl_pipeline_status *status)
+{
+    const pawl_watch *watch = context;
+
+    return watch->progress(
+        watch->context, status->delivered + status->filtered + status->failed, status->accepted);
+}
+
 /* In slices, so that Ctrl-C and a progress bar have their turn. */
 pawl_status pawl__cli_pipeline_drain(struct pawl__cli_delivery *delivery,
                                      const char *name,
                                      uint32_t timeout_ms,
-                                     pawl_pipeline_visit watch,
-                                     void *context,
+                                     const pawl_watch *watch,
                                      pawl_error *reterr)
 {
     struct pawl__clock *clock = delivery->run->clock;
@@ -198,7 +205,7 @@ pawl_status pawl__cli_pipeline_drain(struct pawl__cli_delivery *delivery,
     bool goes_on = true;
 
     if (delivery->here != NULL) {
-        return pawl_pipeline_drain(delivery->here, name, timeout_ms, watch, context, reterr);
+        return pawl_pipeline_drain(delivery->here, name, timeout_ms, watch, reterr);
     }
     while (status == PAWL_TIMEOUT && goes_on && pawl__monotonic_ns(clock) < deadline_ns) {
         char body[48];
@@ -210,7 +217,8 @@ pawl_status pawl__cli_pipeline_drain(struct pawl__cli_delivery *delivery,
         if (watch != NULL) {
             start_target(&target, name, "");
             TRY(GET(&target, &answer));
-            TRY(visit_status(pawl__buf_view(&answer), watch, context, &goes_on, reterr));
+            TRY(visit_status(
+                pawl__buf_view(&answer), show_progress, (void *)watch, &goes_on, reterr));
         }
     }
     if (status == PAWL_TIMEOUT && !goes_on) {
@@ -321,6 +329,7 @@ static pawl_status visit_entry(const struct pages *pages,
 pawl_status pawl__cli_wal_read(struct pawl__cli_delivery *delivery,
                                const char *name,
                                const pawl_wal_filter *filter,
+                               pawl_page *page,
                                pawl_wal_visit visit,
                                void *context,
                                pawl_error *reterr)
@@ -331,14 +340,14 @@ pawl_status pawl__cli_wal_read(struct pawl__cli_delivery *delivery,
         .visit = visit_entry,
         .name = name,
         .filter = filter,
-        .from = filter->from,
-        .limit = filter->limit,
+        .from = page == NULL ? 0 : page->from,
+        .limit = page == NULL ? 0 : page->limit,
         .visit_entry = visit,
         .context = context,
     };
 
     return delivery->here != NULL
-               ? pawl_wal_read(delivery->here, name, filter, visit, context, reterr)
+               ? pawl_wal_read(delivery->here, name, filter, page, visit, context, reterr)
                : visit_pages(&pages, reterr);
 }
 
@@ -428,6 +437,7 @@ static pawl_status show_failed(struct pages *pages, pawl_view id, pawl_error *re
 pawl_status pawl__cli_failed_list(struct pawl__cli_delivery *delivery,
                                   const char *pipeline,
                                   const pawl_failed_filter *filter,
+                                  pawl_page *page,
                                   pawl_failed_visit visit,
                                   void *context,
                                   pawl_error *reterr)
@@ -438,14 +448,14 @@ pawl_status pawl__cli_failed_list(struct pawl__cli_delivery *delivery,
         .visit = visit_failed,
         .name = pipeline,
         .filter = filter,
-        .from = filter->after_lsn,
-        .limit = filter->limit,
+        .from = page == NULL ? 0 : page->from,
+        .limit = page == NULL ? 0 : page->limit,
         .visit_failed = visit,
         .context = context,
     };
 
     if (delivery->here != NULL) {
-        return pawl_failed_list(delivery->here, pipeline, filter, visit, context, reterr);
+        return pawl_failed_list(delivery->here, pipeline, filter, page, visit, context, reterr);
     }
     return filter->id.len > 0 ? show_failed(&pages, filter->id, reterr)
                               : visit_pages(&pages, reterr);

@@ -105,13 +105,14 @@ static bool visit_entry(void *context, const pawl_wal_entry *entry)
 static pawl_status print_entries(const struct pawl__cli_run *run,
                                  struct pawl__cli_delivery *delivery,
                                  const pawl_wal_filter *filter,
+                                 pawl_page *page,
                                  uint64_t *ret_count,
                                  pawl_error *reterr)
 {
     struct printing printing = { .reterr = reterr };
 
     TRY(pawl__cli_wal_read(
-        delivery, pawl__cli_args_operand(run->args, 0), filter, visit_entry, &printing, reterr));
+        delivery, pawl__cli_args_operand(run->args, 0), filter, page, visit_entry, &printing, reterr));
     *ret_count = printing.count;
     return printing.status;
 }
@@ -119,15 +120,16 @@ static pawl_status print_entries(const struct pawl__cli_run *run,
 static pawl_status pending_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     pawl_wal_filter filter = PAWL_WAL_FILTER_INIT;
+    pawl_page page = PAWL_PAGE_INIT;
     struct pawl__cli_delivery delivery;
     uint64_t count = 0;
 
     filter.pending = true;
-    filter.from = (uint64_t)pawl__cli_args_number(run->args, "from");
-    filter.limit = (uint64_t)pawl__cli_args_number(run->args, "limit");
+    page.from = (uint64_t)pawl__cli_args_number(run->args, "from");
+    page.limit = (uint64_t)pawl__cli_args_number(run->args, "limit");
     TRY(pawl__cli_delivery_reach(run, &delivery, reterr));
     return pawl__cli_delivery_leave(
-        &delivery, print_entries(run, &delivery, &filter, &count, reterr), reterr);
+        &delivery, print_entries(run, &delivery, &filter, &page, &count, reterr), reterr);
 }
 
 static const struct pawl__cli_command pending = {
@@ -150,13 +152,14 @@ static pawl_status show_one(const struct pawl__cli_run *run,
                             pawl_error *reterr)
 {
     pawl_wal_filter filter = PAWL_WAL_FILTER_INIT;
+    pawl_page page = PAWL_PAGE_INIT;
     uint64_t count = 0;
     int64_t number = 0;
 
     REQUIRE(pawl__cli_parse_number(lsn, &number)); /* the table allows nothing else */
-    filter.from = (uint64_t)number;
+    page.from = (uint64_t)number;
     filter.to = (uint64_t)number;
-    TRY(print_entries(run, delivery, &filter, &count, reterr));
+    TRY(print_entries(run, delivery, &filter, &page, &count, reterr));
     return count > 0 ? PAWL_OK
                      : pawl__fail(reterr,
                                   PAWL_NOT_FOUND,

@@ -97,6 +97,13 @@ bool pawl__cli_progress_step(void *context, uint64_t done, uint64_t total)
     return !pawl__cli_interrupted();
 }
 
+pawl_watch pawl__cli_progress_watch(struct pawl__cli_progress *work)
+{
+    return (pawl_watch){ .size = sizeof(pawl_watch),
+                         .progress = pawl__cli_progress_step,
+                         .context = work };
+}
+
 void pawl__cli_progress_done(struct pawl__cli_progress *work)
 {
     if (work->started) {

@@ -36,6 +36,7 @@ struct pawl__cli_progress pawl__cli_progress_start(const struct pawl__cli_run *r
                                                    const char *label,
                                                    bool bytes);
 bool pawl__cli_progress_step(void *context, uint64_t done, uint64_t total);
+pawl_watch pawl__cli_progress_watch(struct pawl__cli_progress *work);
 void pawl__cli_progress_done(struct pawl__cli_progress *work); /* for AUTO, too */
 
 #endif

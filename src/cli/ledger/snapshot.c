@@ -25,10 +25,10 @@ static pawl_status snapshot_to(const struct pawl__cli_run *run,
 {
     AUTO(pawl__cli_progress_done)
     struct pawl__cli_progress work = pawl__cli_progress_start(run, "snapshot", false);
+    const pawl_watch watch = pawl__cli_progress_watch(&work);
     char text[LEDGER_HEAD_SIZE];
     pawl_ledger_head head;
-    pawl_status status =
-        pawl_ledger_snapshot_to(ledger, path, pawl__cli_progress_step, &work, &head, reterr);
+    pawl_status status = pawl_ledger_snapshot_to(ledger, path, &watch, &head, reterr);
 
     pawl__cli_progress_done(&work);
     if (status != PAWL_OK) {
@@ -233,8 +233,8 @@ static pawl_status restore_run(struct pawl__cli_run *run, pawl_error *reterr)
     options.target = pawl__cli_args_value(run->args, "to");
     options.tail_location = pawl__cli_args_value(run->args, "tail");
     options.accept_older = pawl__cli_args_has(run->args, "accept-older");
-    options.progress = pawl__cli_progress_step;
-    options.progress_context = &work;
+    const pawl_watch watch = pawl__cli_progress_watch(&work);
+    options.watch = &watch;
     pawl_status status =
         pawl_snapshot_restore(pawl__cli_args_operand(run->args, 0), &options, &restored, reterr);
     pawl__cli_progress_done(&work);

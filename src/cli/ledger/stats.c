@@ -178,7 +178,7 @@ static pawl_status turns_run(struct pawl__cli_run *run, pawl_error *reterr)
 
     TRY(pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr));
     pawl__table_init(&rows.table, columns, COUNT_OF(columns), &options);
-    TRY(pawl_ledger_turns(ledger, run_id, add_turn, &rows, reterr));
+    TRY(pawl_ledger_turns(ledger, run_id, NULL, add_turn, &rows, reterr));
     TRY(rows.status);
     return pawl__table_end(&rows.table, reterr);
 }

@@ -63,8 +63,8 @@ static pawl_status export_run(struct pawl__cli_run *run, pawl_error *reterr)
     TRY(pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr));
     AUTO(pawl__cli_progress_done)
     struct pawl__cli_progress work = pawl__cli_progress_start(run, "export", false);
-    pawl_status status = pawl_ledger_export(
-        ledger, path, format, &filter, pawl__cli_progress_step, &work, &count, reterr);
+    const pawl_watch watch = pawl__cli_progress_watch(&work);
+    pawl_status status = pawl_ledger_export(ledger, path, format, &filter, &watch, &count, reterr);
     pawl__cli_progress_done(&work);
     if (status != PAWL_OK || strcmp(path, "-") == 0) {
         return as_output(status, reterr);
@@ -162,8 +162,8 @@ static pawl_status import_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__cli_progress_done)
     struct pawl__cli_progress work =
         pawl__cli_progress_start(run, "import", format == PAWL_FORMAT_JSONL);
-    pawl_status status =
-        pawl_ledger_import(ledger, path, format, pawl__cli_progress_step, &work, &report, reterr);
+    const pawl_watch watch = pawl__cli_progress_watch(&work);
+    pawl_status status = pawl_ledger_import(ledger, path, format, &watch, &report, reterr);
     pawl__cli_progress_done(&work);
     if (status != PAWL_OK && report.appended + report.duplicates == 0) {
         return status;

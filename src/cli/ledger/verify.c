@@ -93,8 +93,8 @@ static pawl_status verify_run(struct pawl__cli_run *run, pawl_error *reterr)
         TRY(pawl__cli_ledger_head_parse("resume", resume, &options.from, reterr));
     }
     TRY(pawl__cli_ledger_open(run, LEDGER_TO_VERIFY, &ledger, reterr));
-    options.progress = pawl__cli_progress_step;
-    options.progress_context = &work;
+    const pawl_watch watch = pawl__cli_progress_watch(&work);
+    options.watch = &watch;
     pawl_status status = pawl_ledger_verify(ledger, &options, &report, reterr);
     pawl__cli_progress_done(&work);
     return conclude(run, &report, status, reterr);

@@ -113,7 +113,7 @@ static pawl_status show_history(const struct pawl__cli_run *run,
         &rows, run, &pawl__item_event_record, columns, COUNT_OF(columns), reterr);
     TRY(pawl__cli_out_add(&(struct pawl__buf){ .data = (char[]){ "\n" }, .len = 1 }, reterr));
     return pawl__cli_rows_end(
-        &rows, pawl_work_history(work, item->work_item_id, event_row, &rows, reterr));
+        &rows, pawl_work_history(work, item->work_item_id, NULL, event_row, &rows, reterr));
 }
 
 static pawl_status show_run(struct pawl__cli_run *run, pawl_error *reterr)

@@ -67,7 +67,7 @@ static pawl_status list_run(struct pawl__cli_run *run, pawl_error *reterr)
     pawl__cli_rows_start_records(
         &rows, run, &pawl__schedule_record, columns, COUNT_OF(columns), reterr);
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
-    return pawl__cli_rows_end(&rows, pawl_schedule_list(work, schedule_row, &rows, reterr));
+    return pawl__cli_rows_end(&rows, pawl_schedule_list(work, NULL, schedule_row, &rows, reterr));
 }
 
 static const struct pawl__cli_command list = {

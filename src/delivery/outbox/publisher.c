@@ -5,6 +5,7 @@
 
 #include "base/core/argument.h"
 #include "base/core/sized.h"
+#include "base/decide/page.h"
 #include "delivery/outbox/nats.h"
 #include "delivery/outbox/rocksdb.h"
 
@@ -431,21 +432,22 @@ static pawl_failed_outgoing describe_failed(const struct outbox_failed *failed,
 }
 
 pawl_status pawl_publisher_list_failed(pawl_publisher *publisher,
-                                       uint64_t from,
-                                       uint64_t limit,
+                                       pawl_page *page,
                                        pawl_failed_outgoing_visit visit,
                                        void *context,
                                        pawl_error *reterr)
 {
-    NEED(publisher, reterr);
-    NEED(visit, reterr);
+    NEED(publisher, visit, reterr);
+    struct pawl__page walk;
     struct outbox_store *store = publisher->store;
     AUTO(pawl__delivery_outbox_read_done) struct outbox_read read = OUTBOX_READ_INIT;
     struct outbox_failed failed;
     bool found = true;
     bool goes_on = true;
 
-    for (uint64_t i = 0; goes_on && (limit == 0 || i < limit); i++) {
+    TRY(pawl__page_take(page, &walk, reterr));
+    uint64_t from = walk.page.from;
+    while (goes_on) {
         TRY(store->ops->next_failed(store, from, &failed, &found, reterr));
         if (!found) {
             break;
@@ -454,9 +456,11 @@ pawl_status pawl_publisher_list_failed(pawl_publisher *publisher,
         TRY(store->ops->read(store, failed.number, &read, &found, reterr));
         if (found) {
             pawl_failed_outgoing shown = describe_failed(&failed, &read.entry);
-            goes_on = visit(context, &shown);
+            goes_on = pawl__page_admits(&walk, failed.number)
+                      && pawl__page_show(&walk, visit(context, &shown));
         }
     }
+    pawl__page_answer(&walk, page);
     return PAWL_OK;
 }
 

@@ -5,6 +5,7 @@
 #include "base/core/argument.h"
 #include "base/core/error.h"
 #include "base/core/sized.h"
+#include "base/decide/page.h"
 #include "base/thread/inside.h"
 #include "delivery/service/internal.h"
 #include "records/delivery.h"
@@ -22,7 +23,6 @@ const char *pawl_failed_status_name(pawl_failed_status status)
 struct asked {
     struct delivery_uuid id;
     struct delivery_failed_query query; /* its id points to `id` */
-    uint64_t limit;
 };
 
 static pawl_status take_filter(const pawl_failed_filter *given,
@@ -36,7 +36,7 @@ static pawl_status take_filter(const pawl_failed_filter *given,
     NEED_VIEW(filter.reason, reterr);
     NEED_VIEW(filter.source, reterr);
     NEED_VIEW(filter.transaction_id, reterr);
-    *asked = (struct asked){ .limit = filter.limit == 0 ? UINT64_MAX : filter.limit };
+    *asked = (struct asked){ .query = { .id = NULL } };
     if (filter.id.len > 0) {
         TRY(pawl__delivery_failed_id_parse(filter.id, &asked->id, reterr));
         asked->query.id = &asked->id;
@@ -50,7 +50,6 @@ static pawl_status take_filter(const pawl_failed_filter *given,
         .since_us = filter.since_us,
         .until_us = filter.until_us,
         .newest_first = filter.newest_first,
-        .after = filter.after_lsn,
     };
     return PAWL_OK;
 }
@@ -92,12 +91,21 @@ static pawl_status look_at(struct pawl_delivery *delivery,
 
 struct listing {
     struct asked asked;
-    struct delivery_failed_page page;
+    struct delivery_failed_page rows;
+    struct pawl__page page;
 };
 
 static void listing_done(struct listing *listing)
 {
-    pawl__delivery_failed_page_done(&listing->page);
+    pawl__delivery_failed_page_done(&listing->rows);
+}
+
+/* The backends begin after an LSN, a page with one. */
+static void begin_at(struct delivery_failed_query *query, uint64_t from)
+{
+    if (from != 0 && query->id == NULL) {
+        query->after = query->newest_first ? MAX(from, from + 1) : from - 1;
+    }
 }
 
 static pawl_status read_page(struct delivery_sink *sink, void *context, pawl_error *reterr)
@@ -105,9 +113,11 @@ static pawl_status read_page(struct delivery_sink *sink, void *context, pawl_err
     struct listing *listing = context;
     struct delivery_failed_query *query = &listing->asked.query;
 
-    query->rows_max = (size_t)MIN(listing->asked.limit, (uint64_t)PAGE_ROWS);
+    uint64_t wanted = pawl__page_reads(&listing->page);
+    query->rows_max =
+        (size_t)(wanted == 0 ? PAGE_ROWS : MIN(wanted - listing->page.shown, (uint64_t)PAGE_ROWS));
     query->bytes_max = PAGE_BYTES;
-    return sink->ops->read_failed(sink, query, &listing->page, reterr);
+    return sink->ops->read_failed(sink, query, &listing->rows, reterr);
 }
 
 static pawl_failed_event event_of(const struct delivery_failed_row *row,
@@ -155,12 +165,12 @@ static bool visit_page(struct pawl_delivery *delivery,
     INSIDE(delivery);
     bool goes_on = true;
 
-    for (size_t i = 0; goes_on && i < listing->page.count; i++) {
+    for (size_t i = 0; goes_on && i < listing->rows.count; i++) {
         char id[37];
-        pawl_failed_event event = event_of(&listing->page.rows[i], pipeline, id);
-        goes_on = visit(context, &event);
-        listing->asked.query.after = listing->page.rows[i].lsn;
-        listing->asked.limit--;
+        pawl_failed_event event = event_of(&listing->rows.rows[i], pipeline, id);
+        goes_on = pawl__page_admits(&listing->page, event.lsn)
+                  && pawl__page_show(&listing->page, visit(context, &event));
+        listing->asked.query.after = listing->rows.rows[i].lsn;
     }
     return goes_on;
 }
@@ -168,19 +178,23 @@ static bool visit_page(struct pawl_delivery *delivery,
 pawl_status pawl_failed_list(pawl_delivery *delivery,
                              const char *pipeline,
                              const pawl_failed_filter *filter,
+                             pawl_page *page,
                              pawl_failed_visit visit,
                              void *context,
                              pawl_error *reterr)
 {
     NEED(delivery, pipeline, visit, reterr);
-    AUTO(listing_done) struct listing listing = { .page = { .count = 0 } };
+    AUTO(listing_done) struct listing listing = { .rows = { .count = 0 } };
     bool goes_on = true;
 
     TRY(take_filter(filter, &listing.asked, reterr));
+    TRY(pawl__page_take(page, &listing.page, reterr));
+    begin_at(&listing.asked.query, listing.page.page.from);
     do {
         TRY(look_at(delivery, pipeline, read_page, &listing, reterr));
         goes_on = visit_page(delivery, &listing, pipeline, visit, context);
-    } while (goes_on && listing.page.count > 0 && listing.asked.limit > 0);
+    } while (goes_on && listing.rows.count > 0 && listing.asked.query.id == NULL);
+    pawl__page_answer(&listing.page, page);
     return PAWL_OK;
 }
 

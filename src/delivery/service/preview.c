@@ -131,7 +131,8 @@ static pawl_status show(void *context,
     pawl__object_text(&object, "error", pawl_view_of(has_failed ? verdict->error : NULL));
     pawl__object_end(&object);
     TRY(pawl__buf_check(&preview->json, "a row", reterr));
-    preview->is_over = !preview->visit(preview->context, pawl__buf_view(&preview->json));
+    pawl_view json = pawl__buf_view(&preview->json);
+    preview->is_over = !preview->visit(preview->context, &json);
     return PAWL_OK;
 }
 

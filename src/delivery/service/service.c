@@ -5,6 +5,7 @@
 #include "base/core/argument.h"
 #include "base/core/error.h"
 #include "base/core/sized.h"
+#include "base/decide/page.h"
 #include "base/thread/inside.h"
 #include "delivery/service/internal.h"
 
@@ -675,16 +676,37 @@ pawl_status pawl_pipeline_get(pawl_delivery *delivery,
     return PAWL_OK;
 }
 
+struct pipeline_walk {
+    struct pawl__page page;
+    char from_id[PAWL_PAGE_ID_SIZE];
+    pawl_pipeline_visit visit;
+    void *context;
+};
+
+static bool show_pipeline(void *context, const pawl_pipeline_status *status)
+{
+    struct pipeline_walk *walk = context;
+
+    return pawl__view_compare(status->name, pawl_view_of(walk->from_id)) < 0
+           || (pawl__page_admits_id(&walk->page, status->name)
+               && pawl__page_show(&walk->page, walk->visit(walk->context, status)));
+}
+
 pawl_status pawl_pipeline_list(pawl_delivery *delivery,
+                               pawl_page *page,
                                pawl_pipeline_visit visit,
                                void *context,
                                pawl_error *reterr)
 {
     NEED(delivery, visit, reterr);
     AUTO(pawl__delivery_statuses_done) struct delivery_statuses statuses = { .count = 0 };
+    struct pipeline_walk walk = { .visit = visit, .context = context };
 
+    TRY(pawl__page_take(page, &walk.page, reterr));
+    memcpy(walk.from_id, walk.page.page.from_id, sizeof(walk.from_id));
     TRY(read_statuses(delivery, NULL, &statuses, reterr));
-    visit_all(delivery, &statuses, visit, context);
+    visit_all(delivery, &statuses, show_pipeline, &walk);
+    pawl__page_answer(&walk.page, page);
     return PAWL_OK;
 }
 
@@ -753,8 +775,7 @@ struct drain {
     struct delivery_runner *runner;
     uint64_t ticket;
     int64_t deadline_ns; /* INT64_MAX: none */
-    pawl_pipeline_visit watch;
-    void *context;
+    pawl_watch watch;
 };
 
 static pawl_status begin_drain(pawl_delivery *delivery,
@@ -833,11 +854,15 @@ static pawl_status show_progress(const struct drain *drain, pawl_error *reterr)
     AUTO(pawl__delivery_statuses_done) struct delivery_statuses statuses = { .count = 0 };
     struct pawl_delivery *delivery = drain->runner->delivery;
 
-    if (drain->watch == NULL) {
+    if (drain->watch.progress == NULL) {
         return PAWL_OK;
     }
     TRY(pawl__delivery_status_seen(drain->runner, &statuses, reterr));
-    return visit_all(delivery, &statuses, drain->watch, drain->context)
+    INSIDE(delivery);
+    const pawl_pipeline_status *seen = &statuses.items[0];
+    return drain->watch.progress(drain->watch.context,
+                                 seen->delivered + seen->filtered + seen->failed,
+                                 seen->accepted)
                ? PAWL_OK
                : pawl__fail(reterr, PAWL_CANCELLED, "interrupted");
 }
@@ -860,19 +885,18 @@ static pawl_status wait_drained(const struct drain *drain, pawl_error *reterr)
 pawl_status pawl_pipeline_drain(pawl_delivery *delivery,
                                 const char *name,
                                 uint32_t timeout_ms,
-                                pawl_pipeline_visit watch,
-                                void *context,
+                                const pawl_watch *watch,
                                 pawl_error *reterr)
 {
     NEED(delivery, name, reterr);
     struct drain drain = {
-        .watch = watch,
-        .context = context,
+        .watch = PAWL_WATCH_INIT,
         .deadline_ns = timeout_ms == 0
                            ? INT64_MAX
                            : pawl__monotonic_ns(delivery->clock) + timeout_ms * NS_PER_MS,
     };
 
+    TRY(pawl__take_sized("watch", watch, &drain.watch, sizeof(drain.watch), reterr));
     pawl__calls_enter(&delivery->calls);
     pawl_status status = begin_drain(delivery, name, &drain, reterr);
     if (status == PAWL_OK) {

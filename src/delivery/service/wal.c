@@ -5,6 +5,7 @@
 #include "base/core/argument.h"
 #include "base/core/error.h"
 #include "base/core/sized.h"
+#include "base/decide/page.h"
 #include "base/thread/inside.h"
 #include "delivery/service/internal.h"
 #include "records/delivery.h"
@@ -149,19 +150,20 @@ static pawl_wal_entry entry_of(const struct delivery_entry *entry)
     };
 }
 
-/* *left: how many more may be visited. False: enough. */
+/* False: enough. */
 static bool visit_page(pawl_delivery *delivery,
-                       const struct delivery_page *page,
-                       uint64_t *left,
+                       const struct delivery_page *entries,
+                       struct pawl__page *page,
                        pawl_wal_visit visit,
                        void *context)
 {
     INSIDE(delivery);
     bool goes_on = true;
 
-    for (size_t i = 0; goes_on && i < page->count; i++) {
-        pawl_wal_entry entry = entry_of(&page->entries[i]);
-        goes_on = visit(context, &entry) && --*left > 0;
+    for (size_t i = 0; goes_on && i < entries->count; i++) {
+        pawl_wal_entry entry = entry_of(&entries->entries[i]);
+        goes_on =
+            pawl__page_admits(page, entry.lsn) && pawl__page_show(page, visit(context, &entry));
     }
     return goes_on;
 }
@@ -174,32 +176,35 @@ static void reading_done(struct reading *reading)
 pawl_status pawl_wal_read(pawl_delivery *delivery,
                           const char *name,
                           const pawl_wal_filter *filter,
+                          pawl_page *page,
                           pawl_wal_visit visit,
                           void *context,
                           pawl_error *reterr)
 {
     NEED(delivery, name, visit, reterr);
     pawl_wal_filter taken = PAWL_WAL_FILTER_INIT;
+    struct pawl__page walk;
     bool goes_on = true;
 
     TRY(pawl__take_sized("filter", filter, &taken, sizeof(taken), reterr));
+    TRY(pawl__page_take(page, &walk, reterr));
     AUTO(reading_done)
     struct reading reading = {
-        .range = { .from = MAX(taken.from, UINT64_C(1)),
+        .range = { .from = MAX(walk.page.from, UINT64_C(1)),
                    .to = taken.to == 0 ? UINT64_MAX : taken.to,
                    .states = taken.pending ? 1U << DELIVERY_PENDING : DELIVERY_STATES_ALL,
                    .entries_max = PAGE_ENTRIES,
                    .bytes_max = PAGE_BYTES },
     };
-    uint64_t left = taken.limit == 0 ? UINT64_MAX : taken.limit;
     while (goes_on) {
         TRY(pawl__delivery_look_at_wal(delivery, name, read_page, &reading, reterr));
-        const struct delivery_page *page = &reading.page;
-        goes_on = visit_page(delivery, page, &left, visit, context)
-                  && (page->count == PAGE_ENTRIES || page->bytes > PAGE_BYTES);
+        const struct delivery_page *read = &reading.page;
+        goes_on = visit_page(delivery, read, &walk, visit, context)
+                  && (read->count == PAGE_ENTRIES || read->bytes > PAGE_BYTES);
         reading.range.from =
-            page->count > 0 ? page->entries[page->count - 1].lsn + 1 : reading.range.from;
+            read->count > 0 ? read->entries[read->count - 1].lsn + 1 : reading.range.from;
     }
+    pawl__page_answer(&walk, page);
     return PAWL_OK;
 }
 

@@ -125,6 +125,7 @@ typedef pawl_status ledger_open_turns_fn(struct ledger_backend *backend,
                                          pawl_error *reterr);
 typedef pawl_status ledger_turns_fn(struct ledger_backend *backend,
                                     pawl_view run_id,
+                                    uint64_t from,
                                     pawl_turn_visit visit,
                                     void *context,
                                     pawl_error *reterr);
@@ -201,7 +202,8 @@ struct ledger_backend_ops {
     ledger_head_fn *head;
     ledger_get_fn *get; /* one event by id, or by offset when the id is empty; NOT_FOUND */
     ledger_counts_fn *counts;
-    ledger_turns_fn *turns;     /* every attempt of a run (of all when empty) by begin_offset */
+    ledger_turns_fn
+        *turns; /* every attempt of a run (of all when empty) by begin_offset, from `from` on */
     ledger_turn_of_fn *turn_of; /* a run (any when empty); NOT_FOUND */
 
     /* Every stored embedding with its offset, in order of the offset, of events that match. */

@@ -90,7 +90,8 @@ static pawl_status find_late_turns(struct fold *fold, pawl_error *reterr)
     commits.time_min_us = fold->options.up_to_time_us + 1;
     pawl_status status = backend->ops->read(backend, &query, add_commit, fold, reterr);
     if (status == PAWL_OK && fold->commit_count > 0) {
-        status = backend->ops->turns(backend, (pawl_view){ NULL, 0 }, add_late_turn, fold, reterr);
+        status =
+            backend->ops->turns(backend, (pawl_view){ NULL, 0 }, 0, add_late_turn, fold, reterr);
     }
     if (status == PAWL_OK && fold->no_memory) {
         status = pawl__fail(reterr, PAWL_NOMEM, "no memory for the index of turns");

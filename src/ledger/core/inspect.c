@@ -1,6 +1,7 @@
 /* Single questions to a ledger. */
 #include "base/core/argument.h"
 #include "base/core/error.h"
+#include "base/decide/page.h"
 #include "base/thread/inside.h"
 #include "ledger/core/event.h"
 #include "ledger/core/internal.h"
@@ -57,13 +58,37 @@ pawl_status pawl_ledger_last_complete_turn(pawl_ledger *ledger,
     return turn_of(ledger, LEDGER_TURN_LAST_COMPLETE, run_id, ret_turn, reterr);
 }
 
-pawl_status pawl_ledger_turns(
-    pawl_ledger *ledger, pawl_view run_id, pawl_turn_visit visit, void *context, pawl_error *reterr)
+struct turn_walk {
+    struct pawl__page page;
+    pawl_turn_visit visit;
+    void *context;
+};
+
+static bool show_turn(void *context, const pawl_turn_info *info)
+{
+    struct turn_walk *walk = context;
+
+    return pawl__page_admits(&walk->page, info->begin_offset)
+           && pawl__page_show(&walk->page, walk->visit(walk->context, info));
+}
+
+pawl_status pawl_ledger_turns(pawl_ledger *ledger,
+                              pawl_view run_id,
+                              pawl_page *page,
+                              pawl_turn_visit visit,
+                              void *context,
+                              pawl_error *reterr)
 {
     NEED(ledger, visit, reterr);
+    struct turn_walk walk = { .visit = visit, .context = context };
+
     INSIDE(ledger);
     TRY(check_run(run_id, true, reterr));
-    return ledger->backend->ops->turns(ledger->backend, run_id, visit, context, reterr);
+    TRY(pawl__page_take(page, &walk.page, reterr));
+    TRY(ledger->backend->ops->turns(
+        ledger->backend, run_id, walk.page.page.from, show_turn, &walk, reterr));
+    pawl__page_answer(&walk.page, page);
+    return PAWL_OK;
 }
 
 pawl_status pawl_ledger_counts(pawl_ledger *ledger,

@@ -146,7 +146,7 @@ pawl_status pawl__ledger_turn_index_load(struct ledger_turn_index *index,
         /* The past, or a backend without a shorter way: every attempt of the run. */
         pawl_view run_id =
             question->filter == NULL ? (pawl_view){ NULL, 0 } : question->filter->run_id;
-        status = backend->ops->turns(backend, run_id, load_attempt, &loading, reterr);
+        status = backend->ops->turns(backend, run_id, 0, load_attempt, &loading, reterr);
     }
     if (status == PAWL_OK && loading.no_memory) {
         status = pawl__fail(reterr, PAWL_NOMEM, "no memory for the index of turns");

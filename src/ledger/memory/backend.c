@@ -387,12 +387,13 @@ static pawl_status memory_turn_of(struct ledger_backend *base,
 
 static pawl_status memory_turns(struct ledger_backend *base,
                                 pawl_view run_id,
+                                uint64_t from,
                                 pawl_turn_visit visit,
                                 void *context,
                                 pawl_error *reterr)
 {
     (void)reterr;
-    pawl__ledger_memory_turns_visit(&of(base)->turns, run_id, visit, context);
+    pawl__ledger_memory_turns_visit(&of(base)->turns, run_id, from, visit, context);
     return PAWL_OK;
 }
 

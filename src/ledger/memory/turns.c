@@ -205,6 +205,7 @@ static bool row_at(struct memory_turns *turns, size_t index, struct ledger_turn 
 
 void pawl__ledger_memory_turns_visit(struct memory_turns *turns,
                                      pawl_view run_id,
+                                     uint64_t from,
                                      pawl_turn_visit visit,
                                      void *context)
 {
@@ -212,7 +213,8 @@ void pawl__ledger_memory_turns_visit(struct memory_turns *turns,
     bool going = true;
 
     for (size_t i = 0; going && row_at(turns, i, &turn); i++) {
-        if (run_id.len == 0 || pawl__view_equal(run_id, turn.run_id)) {
+        if (turn.begin_offset >= from
+            && (run_id.len == 0 || pawl__view_equal(run_id, turn.run_id))) {
             pawl_turn_info info = info_of(&turn);
             going = visit(context, &info);
         }

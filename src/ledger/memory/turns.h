@@ -59,6 +59,7 @@ void pawl__ledger_memory_turns_drop(struct memory_turns *turns);
 /* Any thread. */
 void pawl__ledger_memory_turns_visit(struct memory_turns *turns,
                                      pawl_view run_id,
+                                     uint64_t from,
                                      pawl_turn_visit visit,
                                      void *context);
 void pawl__ledger_memory_turns_unfinished(struct memory_turns *turns,

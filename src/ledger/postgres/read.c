@@ -328,6 +328,7 @@ static bool visit_turns(const struct pawl__pg_rows *rows, pawl_turn_visit visit,
 
 pawl_status pawl__ledger_pg_turns(struct ledger_backend *base,
                                   pawl_view run_id,
+                                  uint64_t from,
                                   pawl_turn_visit visit,
                                   void *context,
                                   pawl_error *reterr)
@@ -335,7 +336,8 @@ pawl_status pawl__ledger_pg_turns(struct ledger_backend *base,
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
     pawl_turn_info last = { .size = sizeof(pawl_turn_info),
                             .turn = INT64_MIN,
-                            .begin_offset = (uint64_t)INT64_MIN };
+                            .begin_offset =
+                                from == 0 ? (uint64_t)INT64_MIN : MIN(from, (uint64_t)INT64_MAX) };
 
     for (;;) {
         /* The last row's name is in the page that is being replaced: it lives until the answer. */

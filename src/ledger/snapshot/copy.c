@@ -141,7 +141,7 @@ static pawl_status copy_turns(struct work *work, pawl_error *reterr)
 
     work->reterr = reterr;
     work->turn_status = PAWL_OK;
-    TRY(source->ops->turns(source, (pawl_view){ NULL, 0 }, copy_turn, work, reterr));
+    TRY(source->ops->turns(source, (pawl_view){ NULL, 0 }, 0, copy_turn, work, reterr));
     return work->turn_status;
 }
 

@@ -12,6 +12,7 @@
 #include "base/core/argument.h"
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "base/decide/page.h"
 #include "base/log/log.h"
 #include "base/os/clock.h"
 #include "base/os/failpoint.h"
@@ -243,33 +244,57 @@ static int64_t taken_at_us(const char *path)
                : 0;
 }
 
+static pawl_status show_snapshot(const char *directory,
+                                 uint64_t offset,
+                                 pawl_snapshot_visit visit,
+                                 void *context,
+                                 bool *ret_wants_more,
+                                 pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *path = pawl__ledger_snapshot_path(directory, offset);
+    pawl_error error = PAWL_ERROR_INIT;
+
+    TRY(pawl__fs_check_path(path, reterr));
+    pawl_snapshot_info info = {
+        .size = sizeof(pawl_snapshot_info),
+        .path = path,
+        .offset = offset,
+        .taken_at_us = taken_at_us(path),
+        .status = pawl__ledger_snapshot_check(path, offset, NULL, &error),
+        .problem = error.message,
+    };
+    *ret_wants_more = visit(context, &info);
+    return PAWL_OK;
+}
+
 pawl_status pawl_snapshot_list(const char *directory,
+                               pawl_page *page,
                                pawl_snapshot_visit visit,
                                void *context,
                                pawl_error *reterr)
 {
     AUTO(pawl__ledger_snapshot_offsets_free) uint64_t *offsets = NULL;
+    struct pawl__page walk;
     size_t count = 0;
+    bool goes_on = true;
 
     NEED_TEXT(directory, reterr);
     NEED(visit, reterr);
+    TRY(pawl__page_take(page, &walk, reterr));
+    uint64_t newest = walk.page.from == 0 ? UINT64_MAX : walk.page.from;
     TRY(pawl__ledger_snapshot_offsets(directory, &offsets, &count, reterr));
-    for (size_t i = 0; i < count; i++) {
-        AUTO(pawl__text_free) char *path = pawl__ledger_snapshot_path(directory, offsets[i]);
-        pawl_error error = PAWL_ERROR_INIT;
-        TRY(pawl__fs_check_path(path, reterr));
-        pawl_snapshot_info info = {
-            .size = sizeof(pawl_snapshot_info),
-            .path = path,
-            .offset = offsets[i],
-            .taken_at_us = taken_at_us(path),
-            .status = pawl__ledger_snapshot_check(path, offsets[i], NULL, &error),
-            .problem = error.message,
-        };
-        if (!visit(context, &info)) {
-            break;
+    for (size_t i = 0; goes_on && i < count; i++) {
+        bool wants_more = true;
+        if (offsets[i] > newest) {
+            continue;
+        }
+        goes_on = pawl__page_admits(&walk, offsets[i]);
+        if (goes_on) {
+            TRY(show_snapshot(directory, offsets[i], visit, context, &wants_more, reterr));
+            goes_on = pawl__page_show(&walk, wants_more);
         }
     }
+    pawl__page_answer(&walk, page);
     return PAWL_OK;
 }
 

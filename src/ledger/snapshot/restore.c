@@ -66,8 +66,8 @@ static pawl_status verify_restored(const struct ledger_restore *restore,
     pawl_verify_options options = PAWL_VERIFY_OPTIONS_INIT;
     pawl_status status = pawl__ledger_snapshot_open(restore->scratch->path, &backend, reterr);
 
-    options.progress = pawl__ledger_stage_tell;
-    options.progress_context = restore->stage;
+    const pawl_watch watch = pawl__ledger_stage_watch(restore->stage);
+    options.watch = &watch;
     if (status == PAWL_OK) {
         status = pawl__ledger_verify_chain(backend, &options, &report, reterr);
     }
@@ -292,11 +292,10 @@ static pawl_status restore(const char *snapshot,
     AUTO(pawl__ledger_snapshot_choice_done) struct snapshot_choice choice = { .path = NULL };
     AUTO(pawl__text_free) char *path = NULL;
     const char *target = options->target;
-    struct ledger_stage stage = { .progress = options->progress,
-                                  .context = options->progress_context,
-                                  .share = RESTORE_PART };
+    struct ledger_stage stage = { .watch = PAWL_WATCH_INIT, .share = RESTORE_PART };
     struct ledger_restored restored = { 0 };
 
+    TRY(pawl__take_sized("watch", options->watch, &stage.watch, sizeof(stage.watch), reterr));
     if (target != NULL) {
         TRY(pawl__ledger_snapshot_check_free(target, reterr));
     }

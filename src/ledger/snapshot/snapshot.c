@@ -124,8 +124,8 @@ pawl_status pawl__ledger_snapshot_verify(const char *path,
     pawl_verify_options options = PAWL_VERIFY_OPTIONS_INIT;
     pawl_verify_report report = { .size = sizeof(pawl_verify_report) };
 
-    options.progress = pawl__ledger_stage_tell;
-    options.progress_context = stage;
+    const pawl_watch watch = pawl__ledger_stage_watch(stage);
+    options.watch = &watch;
     TRY(pawl__ledger_snapshot_open(path, &backend, reterr));
     TRY(pawl__ledger_verify_chain(backend, &options, &report, reterr));
     *ret_head = report.verified;
@@ -144,12 +144,19 @@ bool pawl__ledger_stage_tell(void *context, uint64_t done, uint64_t total)
     if (stage->interrupted != NULL && atomic_load(stage->interrupted)) {
         return false;
     }
-    if (stage->progress == NULL) {
+    if (stage->watch.progress == NULL) {
         return true;
     }
     double part = total == 0 ? 1 : (double)done / (double)total;
     stage->told = MAX(stage->told, stage->before + (uint64_t)(part * (double)stage->share));
-    return stage->progress(stage->context, stage->told, STAGE_WHOLE);
+    return stage->watch.progress(stage->watch.context, stage->told, STAGE_WHOLE);
+}
+
+pawl_watch pawl__ledger_stage_watch(struct ledger_stage *stage)
+{
+    return (pawl_watch){ .size = sizeof(pawl_watch),
+                         .progress = pawl__ledger_stage_tell,
+                         .context = stage };
 }
 
 void pawl__ledger_stage_next(struct ledger_stage *stage, uint64_t share)
@@ -221,8 +228,7 @@ static pawl_status snapshot_to(struct ledger_backend *source,
 
 pawl_status pawl_ledger_snapshot_to(pawl_ledger *ledger,
                                     const char *path,
-                                    pawl_progress progress,
-                                    void *progress_context,
+                                    const pawl_watch *watch,
                                     pawl_ledger_head *ret_head,
                                     pawl_error *reterr)
 {
@@ -231,9 +237,9 @@ pawl_status pawl_ledger_snapshot_to(pawl_ledger *ledger,
     NEED(ledger, reterr);
     NEED_TEXT(path, reterr);
     INSIDE(ledger);
-    struct ledger_stage stage = { progress,
-                                  progress_context,
+    struct ledger_stage stage = { .watch = PAWL_WATCH_INIT,
                                   .interrupted = &ledger->engine.interrupted };
+    TRY(pawl__take_sized("watch", watch, &stage.watch, sizeof(stage.watch), reterr));
     pawl_status status = snapshot_to(ledger->backend, path, &stage, &head, reterr);
     if (status != PAWL_OK) {
         pawl__fail_context(reterr, status, "snapshot to '%s'", path);

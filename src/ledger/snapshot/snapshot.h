@@ -31,8 +31,7 @@ PAWL_MUST_USE pawl_status pawl__ledger_copy_into(const char *path,
 /* One part of a long piece of work: its progress is a share of that of the whole, in thousandths. It also
  * says when to stop: the caller's progress returns false, or the ledger is interrupted. */
 struct ledger_stage {
-    pawl_progress progress; /* of the whole; NULL: none */
-    void *context;
+    pawl_watch watch;               /* of the whole */
     const atomic_bool *interrupted; /* the ledger's; NULL: it cannot be */
     uint64_t before;                /* thousandths that are done */
     uint64_t share;                 /* thousandths that this part is */
@@ -43,6 +42,7 @@ enum { STAGE_WHOLE = 1000 };
 
 /* A pawl_progress whose context is a struct ledger_stage; NULL: nothing is reported, nothing stops it. */
 bool pawl__ledger_stage_tell(void *context, uint64_t done, uint64_t total);
+pawl_watch pawl__ledger_stage_watch(struct ledger_stage *stage);
 
 /* The next part begins. */
 void pawl__ledger_stage_next(struct ledger_stage *stage, uint64_t share);

@@ -454,6 +454,7 @@ static pawl_status each_turn(struct pawl__sqlite_stmt *stmt,
 
 pawl_status pawl__ledger_sqlite_turns(struct ledger_backend *base,
                                       pawl_view run_id,
+                                      uint64_t from,
                                       pawl_turn_visit visit,
                                       void *context,
                                       pawl_error *reterr)
@@ -462,6 +463,8 @@ pawl_status pawl__ledger_sqlite_turns(struct ledger_backend *base,
 
     TRY(ask(base, LEDGER_SQL_TURNS, &asked, reterr));
     bind_name(&asked.stmt, 1, run_id);
+    pawl__sqlite_bind_i64(
+        &asked.stmt, 2, from == 0 ? INT64_MIN : (int64_t)MIN(from, (uint64_t)INT64_MAX));
     return each_turn(&asked.stmt, visit, context, reterr);
 }
 

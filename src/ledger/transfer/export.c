@@ -22,12 +22,12 @@ static void close_reader(pawl_reader **reader)
     pawl_reader_free(*reader);
 }
 
-pawl_status pawl__ledger_progress_tell(const struct ledger_progress *progress,
+pawl_status pawl__ledger_progress_tell(const pawl_watch *watch,
                                        uint64_t done,
                                        uint64_t total,
                                        pawl_error *reterr)
 {
-    return progress->call == NULL || progress->call(progress->context, done, total)
+    return watch->progress == NULL || watch->progress(watch->context, done, total)
                ? PAWL_OK
                : pawl__fail(reterr, PAWL_CANCELLED, "stopped by the caller");
 }
@@ -48,11 +48,11 @@ static pawl_status walk(struct ledger_export *export,
     while ((status = pawl_reader_next(reader, &event, &end)) == PAWL_OK) {
         TRY(sink(context, event, reterr));
         if (export->count++ % TELL_EVERY == 0) {
-            TRY(pawl__ledger_progress_tell(&export->progress, event->offset, total, reterr));
+            TRY(pawl__ledger_progress_tell(&export->watch, event->offset, total, reterr));
         }
     }
     return status == PAWL_NOT_FOUND
-               ? pawl__ledger_progress_tell(&export->progress, total, total, reterr)
+               ? pawl__ledger_progress_tell(&export->watch, total, total, reterr)
                : pawl__fail_with(reterr, status, &end);
 }
 
@@ -149,17 +149,17 @@ pawl_status pawl_ledger_export(pawl_ledger *ledger,
                                const char *path,
                                pawl_file_format format,
                                const pawl_event_filter *filter,
-                               pawl_progress progress,
-                               void *progress_context,
+                               const pawl_watch *watch,
                                uint64_t *ret_count,
                                pawl_error *reterr)
 {
     pawl_event_filter whole = PAWL_EVENT_FILTER_INIT;
-    struct ledger_export export = { ledger, &whole, { progress, progress_context }, 0 };
+    struct ledger_export export = { ledger, &whole, PAWL_WATCH_INIT, 0 };
 
     NEED(ledger, reterr);
     NEED_TEXT(path, reterr);
     TRY(pawl__ledger_check_filter(filter, &whole, reterr));
+    TRY(pawl__take_sized("watch", watch, &export.watch, sizeof(export.watch), reterr));
     if (format != PAWL_FORMAT_JSONL && format != PAWL_FORMAT_PARQUET) {
         return pawl__fail(reterr, PAWL_INVALID, "format: only JSONL and Parquet are written");
     }

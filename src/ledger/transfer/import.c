@@ -157,7 +157,7 @@ static pawl_status import_lines(struct ledger_import *import, int fd, pawl_error
             TRY(import_line(import, line, &lines, reterr));
         }
         if (import->count == 0) { /* a batch was appended */
-            TRY(pawl__ledger_progress_tell(&import->progress, lines.bytes, total, reterr));
+            TRY(pawl__ledger_progress_tell(&import->watch, lines.bytes, total, reterr));
         }
     }
     TRY(pawl__ledger_import_flush(import, reterr));
@@ -195,8 +195,7 @@ static void import_free(struct ledger_import **import)
 pawl_status pawl_ledger_import(pawl_ledger *ledger,
                                const char *path,
                                pawl_file_format format,
-                               pawl_progress progress,
-                               void *progress_context,
+                               const pawl_watch *watch,
                                pawl_import_report *ret_report,
                                pawl_error *reterr)
 {
@@ -212,7 +211,8 @@ pawl_status pawl_ledger_import(pawl_ledger *ledger,
         return pawl__fail(reterr, PAWL_NOMEM, "no memory to import");
     }
     import->ledger = ledger;
-    import->progress = (struct ledger_progress){ progress, progress_context };
+    import->watch = (pawl_watch)PAWL_WATCH_INIT;
+    TRY(pawl__take_sized("watch", watch, &import->watch, sizeof(import->watch), reterr));
     import->texts = (struct pawl__arena)ARENA_INIT;
     import->unit = formats[format].unit;
     pawl_status status = formats[format].import(import, path, reterr);

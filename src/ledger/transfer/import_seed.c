@@ -218,7 +218,7 @@ static pawl_status import_rows(struct ledger_import *import,
         }
         TRY(import_row(import, &stmt, reterr));
         if (++done % TELL_EVERY == 0) {
-            TRY(pawl__ledger_progress_tell(&import->progress, done, (uint64_t)total, reterr));
+            TRY(pawl__ledger_progress_tell(&import->watch, done, (uint64_t)total, reterr));
         }
     }
 }

@@ -281,7 +281,7 @@ static pawl_status import_rows(struct ledger_import *import,
         }
         TRY(import_row(import, rows, ++number, reterr));
         if (number % TELL_EVERY == 0) {
-            TRY(pawl__ledger_progress_tell(&import->progress, number, total, reterr));
+            TRY(pawl__ledger_progress_tell(&import->watch, number, total, reterr));
         }
     }
 }

@@ -10,13 +10,8 @@
 #include "base/core/arena.h"
 #include "ledger/core/backend.h"
 
-struct ledger_progress {
-    pawl_progress call; /* NULL: nobody asks */
-    void *context;
-};
-
 /* CANCELLED when the caller wants it to end. */
-PAWL_MUST_USE pawl_status pawl__ledger_progress_tell(const struct ledger_progress *progress,
+PAWL_MUST_USE pawl_status pawl__ledger_progress_tell(const pawl_watch *watch,
                                                      uint64_t done,
                                                      uint64_t total,
                                                      pawl_error *reterr);
@@ -24,7 +19,7 @@ PAWL_MUST_USE pawl_status pawl__ledger_progress_tell(const struct ledger_progres
 struct ledger_export {
     pawl_ledger *ledger;
     const pawl_event_filter *filter;
-    struct ledger_progress progress;
+    pawl_watch watch;
     uint64_t count;
 };
 
@@ -40,7 +35,7 @@ enum { IMPORT_EVENTS_MAX = 2000 };
 /* Events on their way in, a batch at a time. */
 struct ledger_import {
     pawl_ledger *ledger;
-    struct ledger_progress progress;
+    pawl_watch watch;
     const char *unit; /* "line", "row": what an error calls a place */
     pawl_import_report report;
 

@@ -97,8 +97,8 @@ static pawl_status tell(const struct entries *entries, pawl_error *reterr)
 {
     const struct ledger_index_check *check = entries->check;
 
-    return check->progress == NULL
-                   || check->progress(check->progress_context, check->end, check->end)
+    return check->watch.progress == NULL
+                   || check->watch.progress(check->watch.context, check->end, check->end)
                ? PAWL_OK
                : pawl__fail(reterr, PAWL_CANCELLED, "cancelled while the indexes were read");
 }

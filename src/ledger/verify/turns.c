@@ -154,7 +154,7 @@ static pawl_status each_claim(struct ledger_backend *backend, struct rows *rows,
 {
     rows->status = PAWL_OK;
     rows->reterr = reterr;
-    TRY(backend->ops->turns(backend, (pawl_view){ NULL, 0 }, add_row, rows, reterr));
+    TRY(backend->ops->turns(backend, (pawl_view){ NULL, 0 }, 0, add_row, rows, reterr));
     return rows->status;
 }
 

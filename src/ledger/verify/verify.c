@@ -32,8 +32,9 @@ struct walk {
     struct pawl__sha256 recent[LEDGER_VERIFY_RECENT]; /* see ledger_verify_context */
     size_t recent_count;
     pawl_error anchor; /* it cannot be read: reported when everything else was verified */
-    size_t bytes;      /* since the last report of progress */
-    bool broken;       /* the chain; the event after `verified` does not continue it */
+    pawl_watch watch;
+    size_t bytes; /* since the last report of progress */
+    bool broken;  /* the chain; the event after `verified` does not continue it */
     struct ledger_turn_sum turns;
     struct ledger_index_sums indexes;
 };
@@ -229,12 +230,11 @@ static pawl_status check_witnesses(struct walk *walk, const pawl_event *event, p
 
 static pawl_status report_progress(struct walk *walk, pawl_error *reterr)
 {
-    const pawl_verify_options *options = &walk->options;
+    const pawl_watch *watch = &walk->watch;
 
     walk->bytes = 0;
-    if (options->progress != NULL
-        && !options->progress(
-            options->progress_context, walk->report.verified.offset, walk->end.offset)) {
+    if (watch->progress != NULL
+        && !watch->progress(watch->context, walk->report.verified.offset, walk->end.offset)) {
         return pawl__fail(reterr,
                           PAWL_CANCELLED,
                           "verified up to offset %llu, then cancelled",
@@ -354,8 +354,7 @@ static pawl_status check_indexes(struct walk *walk, pawl_error *reterr)
         .sums = &walk->indexes,
         .from = walk->options.from.offset,
         .end = walk->end.offset,
-        .progress = walk->options.progress,
-        .progress_context = walk->options.progress_context,
+        .watch = walk->watch,
     };
     uint64_t bad = 0;
     pawl_error error = PAWL_ERROR_INIT;
@@ -463,6 +462,7 @@ pawl_status pawl__ledger_verify_chain(struct ledger_backend *backend,
 
     TRY(pawl__check_sized("ret_report", ret_report, reterr));
     TRY(pawl__take_sized("verify options", options, &walk.options, sizeof(walk.options), reterr));
+    TRY(pawl__take_sized("watch", walk.options.watch, &walk.watch, sizeof(walk.watch), reterr));
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status = pawl__ledger_verify_index_start(&walk.indexes, &error);
     if (status == PAWL_OK) {

@@ -92,8 +92,7 @@ struct ledger_index_check {
     const struct ledger_index_sums *sums; /* of the events after `from` up to `end` */
     uint64_t from;
     uint64_t end;
-    pawl_progress progress; /* only asked whether to continue; NULL: yes */
-    void *progress_context;
+    pawl_watch watch; /* only asked whether to continue */
 };
 
 /* Compares the entries of every index that the store has with the events. CORRUPT and *ret_bad, the

@@ -120,9 +120,9 @@ static bool progress(void *context, uint64_t done, uint64_t total)
     return !pawl__cancelled(pawl__serve_job_cancelled(run));
 }
 
-static pawl_app_watch watch_of(struct pawl__job_run *run)
+static pawl_watch watch_of(struct pawl__job_run *run)
 {
-    pawl_app_watch watch = PAWL_APP_WATCH_INIT;
+    pawl_watch watch = PAWL_WATCH_INIT;
 
     watch.progress = progress;
     watch.context = run;
@@ -183,7 +183,7 @@ static pawl_status verify(void *state,
     const struct job_parameters *given = parameters;
     AUTO(release) struct node_app_state found = { .held = NULL };
     struct findings findings = { .text = result };
-    const pawl_app_watch watch = watch_of(run);
+    const pawl_watch watch = watch_of(run);
     pawl_app_report report = PAWL_APP_REPORT_INIT;
     pawl_error verdict = PAWL_ERROR_INIT;
 
@@ -191,7 +191,7 @@ static pawl_status verify(void *state,
     struct pawl__object object = pawl__object_start(result);
     pawl__object_key(&object, "findings");
     pawl__buf_add_char(result, '[');
-    pawl_status status = pawl_app_verify_watched(
+    pawl_status status = pawl_app_verify(
         found.app, given->workspace, add_damage, &findings, &watch, &report, &verdict);
     if (status != PAWL_OK && status != PAWL_CORRUPT) { /* it could not be checked */
         return pawl__fail_with(reterr, status, &verdict);
@@ -234,7 +234,7 @@ static pawl_status add_certificate(struct certifying *certifying,
                                    pawl_error *reterr)
 {
     const struct job_parameters *given = certifying->given;
-    const pawl_app_watch watch = watch_of(certifying->run);
+    const pawl_watch watch = watch_of(certifying->run);
     pawl_app_certificate certificate = PAWL_APP_CERTIFICATE_INIT;
 
     if (given->sequence.len > 0 && !pawl__view_is(given->sequence, sequence->name)) {
@@ -247,14 +247,14 @@ static pawl_status add_certificate(struct certifying *certifying,
     pawl__buf_add_char(certifying->result, '[');
     certifying->findings = 0;
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = pawl_app_verify_sequence_watched(certifying->app,
-                                                          given->workspace,
-                                                          sequence->id,
-                                                          add_finding,
-                                                          certifying,
-                                                          &watch,
-                                                          &certificate,
-                                                          &error);
+    pawl_status status = pawl_app_verify_sequence(certifying->app,
+                                                  given->workspace,
+                                                  sequence->id,
+                                                  add_finding,
+                                                  certifying,
+                                                  &watch,
+                                                  &certificate,
+                                                  &error);
     if (status != PAWL_OK && certificate.findings == 0) { /* the log cannot be read */
         return pawl__fail_with(reterr, status, &error);
     }

@@ -177,13 +177,14 @@ struct finding {
     pawl_error error; /* PAWL_OK: all could be added */
 };
 
-static bool add_found(void *context, const char *name)
+static bool add_found(void *context, const pawl_app_entry *entry)
 {
     struct finding *finding = context;
     struct node_app *app = NULL;
 
     pawl__lock(&finding->apps->lock);
-    pawl_status status = pawl__serve_app_add_locked(finding->apps, name, &app, &finding->error);
+    pawl_status status =
+        pawl__serve_app_add_locked(finding->apps, entry->name.data, &app, &finding->error);
     pawl__unlock(&finding->apps->lock);
     return status == PAWL_OK;
 }
@@ -192,7 +193,7 @@ pawl_status pawl__serve_apps_list(struct apps_part *part, pawl_error *reterr)
 {
     struct finding finding = { part->apps, PAWL_ERROR_INIT };
 
-    TRY(pawl_app_list(part->location, add_found, &finding, reterr));
+    TRY(pawl_app_list(part->location, NULL, add_found, &finding, reterr));
     return finding.error.status == PAWL_OK
                ? PAWL_OK
                : pawl__fail_with(reterr, finding.error.status, &finding.error);

@@ -17,6 +17,7 @@ struct exporting {
     pawl_delivery *delivery;
     struct node_pipeline_name pipeline;
     pawl_failed_filter filter;
+    pawl_page page;
     struct pawl__arena arena; /* of the filter's texts */
     struct pawl__http_stream *stream;
 
@@ -76,6 +77,7 @@ static void run(void *context)
     (void)!pawl_failed_list(exporting->delivery,
                             exporting->pipeline.text,
                             &exporting->filter,
+                            &exporting->page,
                             add_line,
                             exporting,
                             NULL);
@@ -172,6 +174,8 @@ static pawl_status copy_filter(struct exporting *exporting,
     pawl_failed_filter *filter = &exporting->filter;
 
     *filter = (pawl_failed_filter)PAWL_FAILED_FILTER_INIT;
+    exporting->page = (pawl_page)PAWL_PAGE_INIT;
+    exporting->page.from = asked->from;
     TRY(pawl__serve_failed_filter(asked, filter, reterr));
     bool is_copied =
         pawl__arena_copy(&exporting->arena, filter->reason, &filter->reason)
@@ -211,6 +215,7 @@ static pawl_status prepare(struct exporting *exporting,
     TRY(pawl_failed_list(exporting->delivery,
                          exporting->pipeline.text,
                          &exporting->filter,
+                         NULL,
                          see_nothing,
                          NULL,
                          reterr));

@@ -41,7 +41,6 @@ pawl_status pawl__serve_failed_filter(const struct failed_list *asked,
     };
 
     ret_filter->newest_first = asked->newest_first;
-    ret_filter->after_lsn = asked->from;
     return set_filter(&which, ret_filter, reterr);
 }
 
@@ -50,7 +49,6 @@ pawl_status pawl__serve_failed_filter(const struct failed_list *asked,
 struct listing {
     struct pawl__serve_page page;
     pawl_error error;
-    char last[24]; /* the LSN of the last one of the page */
 };
 
 static void listing_done(struct listing *listing)
@@ -64,15 +62,10 @@ static bool add_event(void *context, const pawl_failed_event *event)
     AUTO(pawl__text_free) char *json = NULL;
     size_t len = 0;
 
-    if (!pawl__serve_page_has_room(&listing->page, pawl_view_of(listing->last))) {
-        return false;
-    }
-    (void)snprintf(listing->last, sizeof(listing->last), "%" PRIu64, event->lsn);
     if (pawl_failed_to_json(event, &json, &len, &listing->error) != PAWL_OK) {
         return false;
     }
-    (void)pawl__serve_page_add_json(&listing->page, (pawl_view){ json, len });
-    return true;
+    return pawl__serve_page_add_json(&listing->page, (pawl_view){ json, len });
 }
 
 pawl_status pawl__serve_failed_list(struct pawl__serve_call *call, pawl_error *reterr)
@@ -81,16 +74,19 @@ pawl_status pawl__serve_failed_list(struct pawl__serve_call *call, pawl_error *r
     const struct node_pipeline_name name = pawl__serve_pipeline_name(asked->pipeline);
     AUTO(listing_done) struct listing listing = { .error = PAWL_ERROR_INIT };
     pawl_failed_filter filter = PAWL_FAILED_FILTER_INIT;
+    pawl_page page = PAWL_PAGE_INIT;
     pawl_delivery *delivery = NULL;
 
     pawl__serve_page_start(&listing.page, asked->limit);
     TRY(pawl__serve_failed_filter(asked, &filter, reterr));
     TRY(pawl__serve_delivery_find(call->part, NODE_DELIVERY_THAT_EXISTS, &delivery, reterr));
-    filter.limit = asked->limit + 1;
-    TRY(pawl_failed_list(delivery, name.text, &filter, add_event, &listing, reterr));
+    page.from = asked->from;
+    page.limit = asked->limit;
+    TRY(pawl_failed_list(delivery, name.text, &filter, &page, add_event, &listing, reterr));
     if (listing.error.status != PAWL_OK) {
         return pawl__fail_with(reterr, listing.error.status, &listing.error);
     }
+    pawl__serve_page_follow_at(&listing.page, &page);
     pawl__serve_page_answer(&listing.page, call);
     return PAWL_OK;
 }
@@ -119,7 +115,7 @@ pawl_status pawl__serve_failed_show(struct pawl__serve_call *call, pawl_error *r
 
     TRY(pawl__serve_delivery_find(call->part, NODE_DELIVERY_THAT_EXISTS, &delivery, reterr));
     filter.id = path->event;
-    TRY(pawl_failed_list(delivery, name.text, &filter, take_one, &one, reterr));
+    TRY(pawl_failed_list(delivery, name.text, &filter, NULL, take_one, &one, reterr));
     if (one.error.status != PAWL_OK) {
         return pawl__fail_with(reterr, one.error.status, &one.error);
     }

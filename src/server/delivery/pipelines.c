@@ -20,7 +20,7 @@ pawl_status pawl__serve_pipeline_list(struct pawl__serve_call *call, pawl_error 
 
     pawl__serve_page_start(&page, PAWL_PIPELINES_MAX);
     if (status == PAWL_OK) {
-        status = pawl_pipeline_list(delivery, add_item, &page, &error);
+        status = pawl_pipeline_list(delivery, NULL, add_item, &page, &error);
     }
     if (status != PAWL_OK && status != PAWL_NOT_FOUND) {
         return pawl__fail_with(reterr, status, &error);
@@ -140,6 +140,6 @@ pawl_status pawl__serve_pipeline_drain(struct pawl__serve_call *call, pawl_error
     pawl_delivery *delivery = NULL;
 
     TRY(pawl__serve_delivery_find(call->part, NODE_DELIVERY_THAT_EXISTS, &delivery, reterr));
-    TRY(pawl_pipeline_drain(delivery, name.text, (uint32_t)body->timeout_ms, NULL, NULL, reterr));
+    TRY(pawl_pipeline_drain(delivery, name.text, (uint32_t)body->timeout_ms, NULL, reterr));
     return pawl__serve_pipeline_answer(call, delivery, name.text, 200, reterr);
 }

@@ -31,23 +31,16 @@ static void listing_done(struct listing *listing)
     pawl__serve_page_done(&listing->page);
 }
 
-/* One more than the page has room for says where the next begins. */
 static bool add_entry(void *context, const pawl_wal_entry *entry)
 {
     struct listing *listing = context;
     AUTO(pawl__text_free) char *json = NULL;
-    char lsn[24];
     size_t len = 0;
 
-    (void)snprintf(lsn, sizeof(lsn), "%" PRIu64, entry->lsn);
-    if (!pawl__serve_page_has_room(&listing->page, pawl_view_of(lsn))) {
-        return false;
-    }
     if (pawl_wal_entry_to_json(entry, &json, &len, &listing->error) != PAWL_OK) {
         return false;
     }
-    (void)pawl__serve_page_add_json(&listing->page, (pawl_view){ json, len });
-    return true;
+    return pawl__serve_page_add_json(&listing->page, (pawl_view){ json, len });
 }
 
 pawl_status pawl__serve_wal_list(struct pawl__serve_call *call, pawl_error *reterr)
@@ -56,17 +49,19 @@ pawl_status pawl__serve_wal_list(struct pawl__serve_call *call, pawl_error *rete
     const struct node_pipeline_name name = pawl__serve_pipeline_name(asked->pipeline);
     AUTO(listing_done) struct listing listing = { .error = PAWL_ERROR_INIT };
     pawl_wal_filter filter = PAWL_WAL_FILTER_INIT;
+    pawl_page page = PAWL_PAGE_INIT;
     pawl_delivery *delivery = NULL;
 
     TRY(pawl__serve_delivery_find(call->part, NODE_DELIVERY_THAT_EXISTS, &delivery, reterr));
     pawl__serve_page_start(&listing.page, asked->limit);
-    filter.from = asked->from;
-    filter.limit = asked->limit + 1;
+    page.from = asked->from;
+    page.limit = asked->limit;
     filter.pending = asked->pending;
-    TRY(pawl_wal_read(delivery, name.text, &filter, add_entry, &listing, reterr));
+    TRY(pawl_wal_read(delivery, name.text, &filter, &page, add_entry, &listing, reterr));
     if (listing.error.status != PAWL_OK) {
         return pawl__fail_with(reterr, listing.error.status, &listing.error);
     }
+    pawl__serve_page_follow_at(&listing.page, &page);
     pawl__serve_page_answer(&listing.page, call);
     return PAWL_OK;
 }
@@ -90,13 +85,14 @@ pawl_status pawl__serve_wal_entry(struct pawl__serve_call *call, pawl_error *ret
     const struct wal_path *path = call->parameters;
     const struct node_pipeline_name name = pawl__serve_pipeline_name(path->pipeline);
     pawl_wal_filter filter = PAWL_WAL_FILTER_INIT;
+    pawl_page page = PAWL_PAGE_INIT;
     struct one one = { .error = PAWL_ERROR_INIT };
     pawl_delivery *delivery = NULL;
 
     TRY(pawl__serve_delivery_find(call->part, NODE_DELIVERY_THAT_EXISTS, &delivery, reterr));
-    filter.from = path->lsn;
+    page.from = path->lsn;
     filter.to = path->lsn;
-    TRY(pawl_wal_read(delivery, name.text, &filter, take_one, &one, reterr));
+    TRY(pawl_wal_read(delivery, name.text, &filter, &page, take_one, &one, reterr));
     if (one.error.status != PAWL_OK) {
         return pawl__fail_with(reterr, one.error.status, &one.error);
     }

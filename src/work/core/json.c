@@ -149,7 +149,7 @@ pawl_status pawl_work_show_json(
     pawl_item_free(item);
     pawl__object_key(&object, "history");
     pawl__buf_add_char(&buf, '[');
-    TRY(pawl_work_history(work, work_item_id, add_event, &events, reterr));
+    TRY(pawl_work_history(work, work_item_id, NULL, add_event, &events, reterr));
     pawl__buf_add_char(&buf, ']');
     pawl__object_end(&object);
     return pawl__buf_hand_out(&buf, "the JSON", ret_json, ret_len, reterr);

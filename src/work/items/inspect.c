@@ -102,14 +102,38 @@ pawl_status pawl_work_list(pawl_work *work,
     return PAWL_OK;
 }
 
+struct history_walk {
+    struct pawl__page page;
+    uint64_t from;
+    pawl_item_event_visit visit;
+    void *context;
+};
+
+/* The history of one item is short: what comes before the page is read and passed over. */
+static bool show_event(void *context, const pawl_item_event *event)
+{
+    struct history_walk *walk = context;
+
+    return event->seq < walk->from
+           || (pawl__page_admits(&walk->page, event->seq)
+               && pawl__page_show(&walk->page, walk->visit(walk->context, event)));
+}
+
 pawl_status pawl_work_history(pawl_work *work,
                               pawl_view work_item_id,
+                              pawl_page *page,
                               pawl_item_event_visit visit,
                               void *context,
                               pawl_error *reterr)
 {
     NEED(work, visit, reterr);
+    struct history_walk walk = { .visit = visit, .context = context };
+
     TRY(pawl__work_check_name("work_item_id", work_item_id, reterr));
+    TRY(pawl__page_take(page, &walk.page, reterr));
+    walk.from = walk.page.page.from;
     INSIDE(work);
-    return work->backend->items->history(work->backend, work_item_id, visit, context, reterr);
+    TRY(work->backend->items->history(work->backend, work_item_id, show_event, &walk, reterr));
+    pawl__page_answer(&walk.page, page);
+    return PAWL_OK;
 }

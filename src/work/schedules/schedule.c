@@ -10,6 +10,7 @@
 #include "base/core/buf.h"
 #include "base/core/error.h"
 #include "base/core/sized.h"
+#include "base/decide/page.h"
 #include "base/thread/inside.h"
 #include "work/core/copy.h"
 #include "work/core/internal.h"
@@ -128,14 +129,35 @@ pawl_status pawl_schedule_remove(pawl_work *work, pawl_view schedule_id, pawl_er
     return pawl__work_submit_request(work, &remove.request, reterr);
 }
 
-pawl_status pawl_schedule_list(pawl_work *work,
-                               pawl_schedule_visit visit,
-                               void *context,
-                               pawl_error *reterr)
+struct schedule_walk {
+    struct pawl__page page;
+    char from_id[PAWL_PAGE_ID_SIZE];
+    pawl_schedule_visit visit;
+    void *context;
+};
+
+/* Schedules are few: those before the page are read and passed over. */
+static bool show_schedule(void *context, const pawl_schedule *schedule)
+{
+    struct schedule_walk *walk = context;
+
+    return pawl__view_compare(schedule->schedule_id, pawl_view_of(walk->from_id)) < 0
+           || (pawl__page_admits_id(&walk->page, schedule->schedule_id)
+               && pawl__page_show(&walk->page, walk->visit(walk->context, schedule)));
+}
+
+pawl_status pawl_schedule_list(
+    pawl_work *work, pawl_page *page, pawl_schedule_visit visit, void *context, pawl_error *reterr)
 {
     NEED(work, visit, reterr);
+    struct schedule_walk walk = { .visit = visit, .context = context };
+
+    TRY(pawl__page_take(page, &walk.page, reterr));
+    memcpy(walk.from_id, walk.page.page.from_id, sizeof(walk.from_id));
     INSIDE(work);
-    return work->backend->schedules->list(work->backend, visit, context, reterr);
+    TRY(work->backend->schedules->list(work->backend, show_schedule, &walk, reterr));
+    pawl__page_answer(&walk.page, page);
+    return PAWL_OK;
 }
 
 /* --- Firing --- */

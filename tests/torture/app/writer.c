@@ -532,7 +532,7 @@ static pawl_status check_numbers(pawl_app *app, pawl_error *reterr)
         for (size_t i = 0; i < COUNT_OF(sequences) && status == PAWL_OK; i++) {
             pawl_app_certificate certificate = PAWL_APP_CERTIFICATE_INIT;
             status = pawl_app_verify_sequence(
-                app, workspace, sequences[i], NULL, NULL, &certificate, reterr);
+                app, workspace, sequences[i], NULL, NULL, NULL, &certificate, reterr);
         }
     }
     return status;

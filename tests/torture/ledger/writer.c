@@ -336,7 +336,7 @@ static pawl_status check_snapshots(const char *directory, pawl_error *reterr)
     if (directory[0] == '\0' || access(directory, F_OK) != 0) {
         return PAWL_OK;
     }
-    pawl_status status = pawl_snapshot_list(directory, check_snapshot, &error, reterr);
+    pawl_status status = pawl_snapshot_list(directory, NULL, check_snapshot, &error, reterr);
     if (status == PAWL_OK && error.status != PAWL_OK) {
         *reterr = error;
         return error.status;
@@ -352,7 +352,7 @@ static pawl_status check(pawl_ledger *ledger, const char *snapshots, pawl_error 
         status = print_events(ledger, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl_ledger_turns(ledger, pawl_view_of("village"), print_turn, NULL, reterr);
+        status = pawl_ledger_turns(ledger, pawl_view_of("village"), NULL, print_turn, NULL, reterr);
     }
     return status == PAWL_OK ? check_snapshots(snapshots, reterr) : status;
 }

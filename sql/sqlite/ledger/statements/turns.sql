@@ -12,7 +12,8 @@ INSERT INTO turns ({turn_columns}) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 ON CONFLICT (run_id, turn, attempt) DO UPDATE SET state = ?4, begin_offset = ?5, end_offset = ?6;
 
 -- name: turns
-SELECT {turn_columns} FROM turns WHERE ?1 IS NULL OR run_id = ?1 ORDER BY begin_offset;
+SELECT {turn_columns} FROM turns WHERE (?1 IS NULL OR run_id = ?1) AND begin_offset >= ?2
+ORDER BY begin_offset;
 
 -- name: turns_unfinished
 SELECT {turn_columns} FROM turns INDEXED BY idx_turns_unfinished
