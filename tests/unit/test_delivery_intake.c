@@ -87,8 +87,7 @@ static pawl_status try_submit(struct fixture *f, const char *id, const char *pay
 
 static void drain(struct fixture *f)
 {
-    assert_ok(pawl_pipeline_drain(f->delivery, "orders", WAIT_MS, NULL, NULL, &f->error),
-              &f->error);
+    assert_ok(pawl_pipeline_drain(f->delivery, "orders", WAIT_MS, NULL, &f->error), &f->error);
 }
 
 static bool see(void *context, const pawl_pipeline_status *status)
