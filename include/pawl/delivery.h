@@ -521,19 +521,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_wal_entry_to_json(const pawl_wal_entry *
 
 /* --- replay, rebuild, trace, audit ---
  *
- * All four may take long. `progress` of a watch is called now and then, on the thread of the caller; it ends the call by
- * returning false (CANCELLED). `total` 0: nobody knows yet. A watch may be NULL. */
-
-typedef struct pawl_delivery_watch {
-    size_t size; /* PAWL_DELIVERY_WATCH_INIT sets it */
-    bool (*progress)(void *context, uint64_t done, uint64_t total);
-    void *context;
-} pawl_delivery_watch;
-
-#define PAWL_DELIVERY_WATCH_INIT                \
-    {                                           \
-        sizeof(pawl_delivery_watch), NULL, NULL \
-    }
+ * All four may take long: see Progress in pawl.h. */
 
 typedef enum pawl_replay_by {
     PAWL_REPLAY_LSN,      /* what the write-ahead log still has */
@@ -581,7 +569,7 @@ typedef struct pawl_replay_result {
 PAWL_API PAWL_MUST_USE pawl_status pawl_pipeline_replay(pawl_delivery *delivery,
                                                         const char *name,
                                                         const pawl_replay_range *range,
-                                                        const pawl_delivery_watch *watch,
+                                                        const pawl_watch *watch,
                                                         pawl_replay_result *ret_result,
                                                         pawl_error *reterr);
 
@@ -623,7 +611,7 @@ typedef struct pawl_rebuild_result {
  * with what is missing when they run. BUSY: another process has the file. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_delivery_rebuild(pawl_delivery *delivery,
                                                          bool replace,
-                                                         const pawl_delivery_watch *watch,
+                                                         const pawl_watch *watch,
                                                          pawl_rebuilt_visit visit,
                                                          void *context,
                                                          pawl_rebuild_result *ret_result,
@@ -660,15 +648,15 @@ typedef bool (*pawl_trace_visit)(void *context, const pawl_trace_step *step);
 
 typedef struct pawl_trace_options {
     size_t size;
-    const char *pipeline;   /* NULL: all of them */
-    const char *outbox_dir; /* of `pawl publish`; NULL: wal/producer in the directory */
-    bool no_source;         /* do not search the source when log and table do not know the place */
-    pawl_delivery_watch watch;
+    const char *pipeline;    /* NULL: all of them */
+    const char *outbox_dir;  /* of `pawl publish`; NULL: wal/producer in the directory */
+    bool no_source;          /* do not search the source when log and table do not know the place */
+    const pawl_watch *watch; /* NULL: nobody */
 } pawl_trace_options;
 
-#define PAWL_TRACE_OPTIONS_INIT                                                 \
-    {                                                                           \
-        sizeof(pawl_trace_options), NULL, NULL, false, PAWL_DELIVERY_WATCH_INIT \
+#define PAWL_TRACE_OPTIONS_INIT                             \
+    {                                                       \
+        sizeof(pawl_trace_options), NULL, NULL, false, NULL \
     }
 
 /* Follows one event: outbox, source, write-ahead log, and the row, the filtered or the failed event that it became. `id` is a
@@ -735,7 +723,7 @@ typedef struct pawl_audit_report {
  * Anything else: it could not be checked. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_delivery_audit(pawl_delivery *delivery,
                                                        const char *name,
-                                                       const pawl_delivery_watch *watch,
+                                                       const pawl_watch *watch,
                                                        pawl_audit_visit visit,
                                                        void *context,
                                                        pawl_audit_report *ret_report,

@@ -64,8 +64,7 @@ static void write_lines(struct fixture *f, int count)
 static void deliver(struct fixture *f)
 {
     assert_ok(pawl_pipeline_start(f->delivery, "orders", &f->error), &f->error);
-    assert_ok(pawl_pipeline_drain(f->delivery, "orders", WAIT_MS, NULL, NULL, &f->error),
-              &f->error);
+    assert_ok(pawl_pipeline_drain(f->delivery, "orders", WAIT_MS, NULL, &f->error), &f->error);
 }
 
 static int set_up(void **state)
@@ -223,7 +222,7 @@ static bool stop_at_once(void *context, uint64_t done, uint64_t total)
 static void test_audit_is_cancelled_by_its_watch(void **state)
 {
     struct fixture *f = *state;
-    pawl_delivery_watch watch = PAWL_DELIVERY_WATCH_INIT;
+    pawl_watch watch = PAWL_WATCH_INIT;
 
     watch.progress = stop_at_once;
     assert_int_equal(
@@ -298,8 +297,7 @@ static void test_replay_of_a_running_pipeline_stops_it_and_starts_it_again(void 
 
     assert_ok(replay(f, PAWL_REPLAY_SEQUENCE, 0, 0), &f->error);
     write_lines(f, LINES + 5);
-    assert_ok(pawl_pipeline_drain(f->delivery, "orders", WAIT_MS, NULL, NULL, &f->error),
-              &f->error);
+    assert_ok(pawl_pipeline_drain(f->delivery, "orders", WAIT_MS, NULL, &f->error), &f->error);
     assert_clean(f, LINES + 3);
 }
 
@@ -382,8 +380,7 @@ static void test_rebuild_replaces_a_file_of_pipelines_that_run(void **state)
     assert_true(f->rebuilt.quarantined[0] != '\0');
     assert_clean(f, LINES - 2);
     write_lines(f, LINES + 5); /* and it runs again */
-    assert_ok(pawl_pipeline_drain(f->delivery, "orders", WAIT_MS, NULL, NULL, &f->error),
-              &f->error);
+    assert_ok(pawl_pipeline_drain(f->delivery, "orders", WAIT_MS, NULL, &f->error), &f->error);
     assert_clean(f, LINES + 3);
 }
 

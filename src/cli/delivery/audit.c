@@ -129,13 +129,11 @@ static pawl_status audit(const struct pawl__cli_run *run,
     struct pawl__cli_progress progress = pawl__cli_progress_start(run, "audit", false);
     const char *name = pawl__cli_args_operand(run->args, 0);
     struct printing printing = { .run = run, .error = PAWL_ERROR_INIT };
-    pawl_delivery_watch watch = PAWL_DELIVERY_WATCH_INIT;
+    const pawl_watch watch = pawl__cli_progress_watch(&progress);
     pawl_audit_report report = PAWL_AUDIT_REPORT_INIT;
     pawl_error wrong = PAWL_ERROR_INIT;
 
     TRY(name == NULL ? PAWL_OK : pawl_pipeline_get(delivery, name, ignore_status, NULL, reterr));
-    watch.progress = pawl__cli_progress_step;
-    watch.context = &progress;
     pawl_status status =
         pawl_delivery_audit(delivery, name, &watch, print_finding, &printing, &report, &wrong);
     pawl__cli_progress_done(&progress);

@@ -80,12 +80,10 @@ static pawl_status rebuild(const struct pawl__cli_run *run,
     AUTO(pawl__cli_progress_done)
     struct pawl__cli_progress progress = pawl__cli_progress_start(run, "rebuild", false);
     struct printing printing = { .run = run, .error = PAWL_ERROR_INIT };
-    pawl_delivery_watch watch = PAWL_DELIVERY_WATCH_INIT;
+    const pawl_watch watch = pawl__cli_progress_watch(&progress);
     pawl_rebuild_result result = PAWL_REBUILD_RESULT_INIT;
     pawl_error error = PAWL_ERROR_INIT;
 
-    watch.progress = pawl__cli_progress_step;
-    watch.context = &progress;
     pawl_status status = pawl_delivery_rebuild(delivery,
                                                pawl__cli_args_has(run->args, "replace"),
                                                &watch,

@@ -84,12 +84,10 @@ static pawl_status replay(const struct pawl__cli_run *run,
 {
     AUTO(pawl__cli_progress_done)
     struct pawl__cli_progress progress = pawl__cli_progress_start(run, "replay", false);
-    pawl_delivery_watch watch = PAWL_DELIVERY_WATCH_INIT;
+    const pawl_watch watch = pawl__cli_progress_watch(&progress);
     pawl_replay_range range = PAWL_REPLAY_RANGE_INIT;
     pawl_replay_result result = PAWL_REPLAY_RESULT_INIT;
 
-    watch.progress = pawl__cli_progress_step;
-    watch.context = &progress;
     TRY(take_range(run, &range, reterr));
     TRY(pawl_pipeline_replay(
         delivery, pawl__cli_args_operand(run->args, 0), &range, &watch, &result, reterr));

@@ -25,7 +25,7 @@ const char *pawl_audit_fault_name(pawl_audit_fault fault)
 
 struct audit {
     struct pawl_delivery *delivery;
-    const pawl_delivery_watch *watch;
+    const pawl_watch *watch;
     pawl_audit_visit visit;
     void *context;
     bool wants_more; /* the visitor */
@@ -312,14 +312,14 @@ static pawl_status judge(const pawl_audit_report *report, pawl_error *reterr)
 
 pawl_status pawl_delivery_audit(pawl_delivery *delivery,
                                 const char *name,
-                                const pawl_delivery_watch *watch,
+                                const pawl_watch *watch,
                                 pawl_audit_visit visit,
                                 void *context,
                                 pawl_audit_report *ret_report,
                                 pawl_error *reterr)
 {
     NEED(delivery, ret_report, reterr);
-    pawl_delivery_watch watched = PAWL_DELIVERY_WATCH_INIT;
+    pawl_watch watched = PAWL_WATCH_INIT;
 
     TRY(pawl__take_sized("watch", watch, &watched, sizeof(watched), reterr));
     TRY(pawl__check_sized("ret_report", ret_report, reterr));

@@ -322,7 +322,7 @@ PAWL_MUST_USE pawl_status pawl__delivery_walk_source(struct delivery_observer *o
 
 /* Tells a watch how far it is. CANCELLED: it has had enough. */
 PAWL_MUST_USE pawl_status pawl__delivery_show_progress(struct pawl_delivery *delivery,
-                                                       const pawl_delivery_watch *watch,
+                                                       const pawl_watch *watch,
                                                        uint64_t done,
                                                        uint64_t total,
                                                        pawl_error *reterr);

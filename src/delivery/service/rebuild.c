@@ -13,7 +13,7 @@
 struct rebuild {
     struct pawl_delivery *delivery;
     bool replace;
-    const pawl_delivery_watch *watch;
+    const pawl_watch *watch;
     pawl_rebuilt_visit visit;
     void *context;
     bool wants_more; /* the visitor */
@@ -141,15 +141,14 @@ static pawl_status apply_log(struct delivery_runner *runner, pawl_error *reterr)
     return status;
 }
 
-static bool show(void *context, const pawl_pipeline_status *status)
+static bool show(void *context, uint64_t settled, uint64_t accepted)
 {
     struct rebuild *rebuild = context;
-    uint64_t settled = status->delivered + status->filtered + status->failed;
 
     rebuild->is_cancelled = pawl__delivery_show_progress(rebuild->delivery,
                                                          rebuild->watch,
                                                          rebuild->done + settled,
-                                                         rebuild->done + status->accepted,
+                                                         rebuild->done + accepted,
                                                          NULL)
                             != PAWL_OK;
     return !rebuild->is_cancelled;
@@ -158,11 +157,12 @@ static bool show(void *context, const pawl_pipeline_status *status)
 /* A last line that waits for its end is no event yet. */
 static pawl_status read_source(struct rebuild *rebuild, const char *name, pawl_error *reterr)
 {
+    const pawl_watch watch = { sizeof(pawl_watch), show, rebuild };
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status = pawl_pipeline_start(rebuild->delivery, name, &error);
 
     if (status == PAWL_OK) {
-        status = pawl_pipeline_drain(rebuild->delivery, name, 0, show, rebuild, &error);
+        status = pawl_pipeline_drain(rebuild->delivery, name, 0, &watch, &error);
         status = status == PAWL_INVALID ? PAWL_OK : status;
     }
     return status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, &error);
@@ -267,14 +267,14 @@ static pawl_status rebuild_all(struct rebuild *rebuild, pawl_error *reterr)
 
 pawl_status pawl_delivery_rebuild(pawl_delivery *delivery,
                                   bool replace,
-                                  const pawl_delivery_watch *watch,
+                                  const pawl_watch *watch,
                                   pawl_rebuilt_visit visit,
                                   void *context,
                                   pawl_rebuild_result *ret_result,
                                   pawl_error *reterr)
 {
     NEED(delivery, ret_result, reterr);
-    pawl_delivery_watch watched = PAWL_DELIVERY_WATCH_INIT;
+    pawl_watch watched = PAWL_WATCH_INIT;
     pawl_error error = PAWL_ERROR_INIT;
 
     TRY(pawl__take_sized("watch", watch, &watched, sizeof(watched), reterr));

@@ -20,7 +20,7 @@ struct replay {
     struct delivery_runner *runner;
     struct delivery_observer observer;
     pawl_replay_range range;
-    const pawl_delivery_watch *watch;
+    const pawl_watch *watch;
     pawl_replay_result result;
     uint64_t total;
     struct delivery_asked asked;
@@ -375,13 +375,13 @@ static pawl_status run(struct replay *replay,
 pawl_status pawl_pipeline_replay(pawl_delivery *delivery,
                                  const char *name,
                                  const pawl_replay_range *range,
-                                 const pawl_delivery_watch *watch,
+                                 const pawl_watch *watch,
                                  pawl_replay_result *ret_result,
                                  pawl_error *reterr)
 {
     NEED(delivery, name, reterr);
     NEED(range, ret_result, reterr);
-    pawl_delivery_watch watched = PAWL_DELIVERY_WATCH_INIT;
+    pawl_watch watched = PAWL_WATCH_INIT;
     struct replay replay = { .range = PAWL_REPLAY_RANGE_INIT, .result = PAWL_REPLAY_RESULT_INIT };
 
     TRY(pawl__take_sized("range", range, &replay.range, sizeof(replay.range), reterr));
