@@ -138,7 +138,8 @@ static pawl_status follow_all(struct pawl__cli_delivery *delivery,
 {
     TRY(delivery->here == NULL ? PAWL_OK : pawl_delivery_start(delivery->here, reterr));
     for (size_t i = 0; !pawl__cli_interrupted(); i = (i + 1) % names->count) {
-        (void)!pawl__cli_pipeline_drain(delivery, names->items[i], FOLLOW_ALL_MS, &work->watch, NULL);
+        (void)!pawl__cli_pipeline_drain(
+            delivery, names->items[i], FOLLOW_ALL_MS, &work->watch, NULL);
     }
     return PAWL_OK;
 }

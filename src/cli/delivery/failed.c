@@ -231,8 +231,8 @@ static pawl_status export_events(const struct pawl__cli_run *run,
         &rows, &as_json, &pawl__failed_event_record, list_columns, COUNT_OF(list_columns), reterr);
     TRY(take_filter(run, &filter, reterr));
     for (size_t i = 0; i < names->count && status == PAWL_OK && rows.status == PAWL_OK; i++) {
-        status =
-            pawl__cli_failed_list(delivery, names->items[i], &filter, NULL, add_event, &rows, reterr);
+        status = pawl__cli_failed_list(
+            delivery, names->items[i], &filter, NULL, add_event, &rows, reterr);
     }
     return pawl__cli_rows_end(&rows, status);
 }

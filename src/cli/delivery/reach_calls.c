@@ -217,8 +217,8 @@ pawl_status pawl__cli_pipeline_drain(struct pawl__cli_delivery *delivery,
         if (watch != NULL) {
             start_target(&target, name, "");
             TRY(GET(&target, &answer));
-            TRY(visit_status(
-                pawl__buf_view(&answer), show_progress, (void *)watch, &goes_on, reterr));
+            pawl_watch watched = *watch;
+            TRY(visit_status(pawl__buf_view(&answer), show_progress, &watched, &goes_on, reterr));
         }
     }
     if (status == PAWL_TIMEOUT && !goes_on) {

@@ -111,8 +111,13 @@ static pawl_status print_entries(const struct pawl__cli_run *run,
 {
     struct printing printing = { .reterr = reterr };
 
-    TRY(pawl__cli_wal_read(
-        delivery, pawl__cli_args_operand(run->args, 0), filter, page, visit_entry, &printing, reterr));
+    TRY(pawl__cli_wal_read(delivery,
+                           pawl__cli_args_operand(run->args, 0),
+                           filter,
+                           page,
+                           visit_entry,
+                           &printing,
+                           reterr));
     *ret_count = printing.count;
     return printing.status;
 }
