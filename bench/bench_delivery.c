@@ -381,7 +381,7 @@ static double run_ours(const char *name, const char *from, size_t count)
     double start_cpu_s = cpu_now_s();
     pawl_delivery *delivery = open_pipeline(name, from);
 
-    MUST(pawl_pipeline_drain(delivery, "bench", 0, NULL, NULL, err));
+    MUST(pawl_pipeline_drain(delivery, "bench", 0, NULL, err));
     double seconds = bench_now_s() - start_s;
     if (delivered(delivery) != count) {
         fprintf(stderr, "bench: %" PRIu64 " of %zu delivered\n", delivered(delivery), count);
@@ -403,12 +403,12 @@ static void run_long(double first, size_t times)
     double last = first;
     double early_mb = 0;
 
-    MUST(pawl_pipeline_drain(delivery, "bench", 0, NULL, NULL, err));
+    MUST(pawl_pipeline_drain(delivery, "bench", 0, NULL, err));
     early_mb = resident_mb();
     for (size_t i = 1; i < times; i++) {
         fill_stream("bench", i * events, (i + 1) * events);
         /* The stream is filled while it is read; what counts is a round that finds it full. */
-        MUST(pawl_pipeline_drain(delivery, "bench", 0, NULL, NULL, err));
+        MUST(pawl_pipeline_drain(delivery, "bench", 0, NULL, err));
     }
     double late_mb = resident_mb();
     MUST(pawl_pipeline_pause(delivery, "bench", err));
@@ -416,7 +416,7 @@ static void run_long(double first, size_t times)
     double start_s = bench_now_s();
     MUST(pawl_pipeline_resume(delivery, "bench", err));
     MUST(pawl_pipeline_start(delivery, "bench", err));
-    MUST(pawl_pipeline_drain(delivery, "bench", 0, NULL, NULL, err));
+    MUST(pawl_pipeline_drain(delivery, "bench", 0, NULL, err));
     last = (double)events / (bench_now_s() - start_s);
     bench_report("delivery/the last of many", "events/s", last, "the first", first, 0.8);
     bench_report("delivery/memory after many", "MiB", early_mb, "after the first", late_mb, 0);

@@ -221,7 +221,7 @@ static pawl_status audit(void *state,
     const struct node_pipeline_name name = pawl__serve_pipeline_name(given->pipeline);
     AUTO(listing_done)
     struct listing listing = { .run = run, .items = BUF_INIT(FINDINGS_BYTES_MAX) };
-    pawl_delivery_watch watch = PAWL_DELIVERY_WATCH_INIT;
+    pawl_watch watch = PAWL_WATCH_INIT;
     pawl_audit_report report = PAWL_AUDIT_REPORT_INIT;
     pawl_error error = PAWL_ERROR_INIT;
     pawl_delivery *delivery = NULL;
@@ -253,7 +253,7 @@ static pawl_status rebuild(void *state,
     const struct job_parameters *given = parameters;
     AUTO(listing_done)
     struct listing listing = { .run = run, .items = BUF_INIT(FINDINGS_BYTES_MAX) };
-    pawl_delivery_watch watch = PAWL_DELIVERY_WATCH_INIT;
+    pawl_watch watch = PAWL_WATCH_INIT;
     pawl_rebuild_result rebuilt = PAWL_REBUILD_RESULT_INIT;
     pawl_error error = PAWL_ERROR_INIT;
     pawl_delivery *delivery = NULL;
