@@ -61,6 +61,7 @@ static pawl_status trace(const struct pawl__cli_run *run,
     };
     AUTO(pawl__cli_progress_done)
     struct pawl__cli_progress progress = pawl__cli_progress_start(run, "trace", false);
+    const pawl_watch watch = pawl__cli_progress_watch(&progress);
     const struct pawl__table_options table = pawl__cli_out_table(run);
     const char *outbox = pawl__config_text(run->config, PAWL__PRODUCER_WAL_PATH);
     struct printing printing = { .error = PAWL_ERROR_INIT };
@@ -70,8 +71,7 @@ static pawl_status trace(const struct pawl__cli_run *run,
     options.pipeline = pawl__cli_args_value(run->args, "pipeline");
     options.outbox_dir = outbox[0] == '\0' ? NULL : outbox;
     options.no_source = pawl__cli_args_has(run->args, "no-source");
-    options.watch.progress = pawl__cli_progress_step;
-    options.watch.context = &progress;
+    options.watch = &watch;
     pawl__table_init(&printing.table, columns, COUNT_OF(columns), &table);
     pawl_status status = pawl_delivery_trace(delivery,
                                              pawl_view_of(pawl__cli_args_operand(run->args, 0)),

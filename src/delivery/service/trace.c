@@ -44,6 +44,7 @@ struct traced {
 struct trace {
     struct pawl_delivery *delivery;
     pawl_trace_options options;
+    pawl_watch watch;
     pawl_view id;
     uint64_t skipped;
     struct pawl__arena arena;
@@ -280,7 +281,7 @@ static pawl_status take_messages(void *context,
     }
     *ret_enough = knows_all_places(trace);
     return pawl__delivery_show_progress(
-        trace->delivery, &trace->options.watch, messages[count - 1].place.sequence, 0, reterr);
+        trace->delivery, &trace->watch, messages[count - 1].place.sequence, 0, reterr);
 }
 
 static pawl_status search_source(struct trace *trace, pawl_error *reterr)
@@ -549,6 +550,8 @@ pawl_status pawl_delivery_trace(pawl_delivery *delivery,
         return pawl__fail(reterr, PAWL_INVALID, "the id is empty");
     }
     TRY(pawl__take_sized("options", options, &trace.options, sizeof(trace.options), reterr));
+    trace.watch = (pawl_watch)PAWL_WATCH_INIT;
+    TRY(pawl__take_sized("watch", trace.options.watch, &trace.watch, sizeof(trace.watch), reterr));
     pawl__calls_enter(&delivery->calls);
     pawl_status status = trace_all(&trace, reterr);
     if (status == PAWL_OK) {
