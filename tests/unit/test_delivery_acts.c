@@ -464,7 +464,8 @@ static void test_trace_of_a_failed_event_says_why_and_when(void **state)
 {
     struct fixture *f = *state;
 
-    assert_ok(pawl_failed_list(f->delivery, "orders", NULL, see_failed, f, &f->error), &f->error);
+    assert_ok(pawl_failed_list(f->delivery, "orders", NULL, NULL, see_failed, f, &f->error),
+              &f->error);
     char id[sizeof(f->said)];
     memcpy(id, f->said, sizeof(id));
     assert_ok(trace(f, id), &f->error);
