@@ -2,7 +2,8 @@
  *
  *   h2_peer serve [DIR]          the methods of h2_fixture.h and reflection; with DIR mutual TLS with its certificates.
  *                                Prints its address, and stops in order when standard input ends.
- *   h2_peer call ADDRESS [DIR]   calls a server that has the same methods, and prints what it found, a line each */
+ *   h2_peer call ADDRESS [DIR]   calls a server that has the same methods, and prints what it found, a line each
+ *   h2_peer certificates DIR     makes the certificates */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
