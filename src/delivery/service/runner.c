@@ -182,7 +182,7 @@ static void meet(struct delivery_runner *runner, bool has_stalled, struct round 
     struct delivery_meeting *meeting = &runner->meeting;
     delivery_lsn applied = runner->pipeline.cursor.applied;
 
-    pawl__lock(&meeting->lock);
+    pawl__lock(&runner->meeting.lock);
     if (applied > meeting->applied) {
         meeting->applied = applied;
         meeting->waiting_since_ns = pawl__monotonic_ns(runner->delivery->clock);
@@ -191,7 +191,7 @@ static void meet(struct delivery_runner *runner, bool has_stalled, struct round 
     pawl__cond_broadcast(&meeting->changed);
     for (int64_t until_ns = wait_until_locked(runner, has_stalled); until_ns > 0;
          until_ns = wait_until_locked(runner, has_stalled)) {
-        if (!pawl__cond_wait_until(&meeting->changed, &meeting->lock, until_ns)) {
+        if (!pawl__cond_wait_until(&meeting->changed, &runner->meeting.lock, until_ns)) {
             break;
         }
         has_stalled = has_stalled && meeting->taken == 0;
@@ -203,7 +203,7 @@ static void meet(struct delivery_runner *runner, bool has_stalled, struct round 
     round->intake.taken = meeting->taken;
     meeting->taken = 0;
     round->intake.error = meeting->error;
-    pawl__unlock(&meeting->lock);
+    pawl__unlock(&runner->meeting.lock);
 }
 
 static pawl_status check_intake(struct delivery_runner *runner, pawl_error *reterr)
