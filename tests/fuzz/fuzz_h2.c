@@ -32,7 +32,7 @@ static void try_frames(pawl_view bytes, bool gzip)
             CHECK(found != PAWL__H2_MESSAGE || message.len <= MESSAGE_MAX);
             CHECK(found != PAWL__H2_MORE || parts[i].len == 0);
             CHECK(parts[i].len <= before);
-            CHECK(pawl__h2_deframer_bytes(&deframer) <= 2 * (MESSAGE_MAX + 2));
+            CHECK(pawl__h2_deframer_bytes(&deframer) <= (size_t)2 * (MESSAGE_MAX + 2));
         }
     }
     pawl__h2_deframer_done(&deframer);

@@ -91,8 +91,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         sent = send(fd, &data[at], size - at, MSG_NOSIGNAL);
     }
     CHECK(shutdown(fd, SHUT_WR) == 0 || sent < 0);
-    while (recv(fd, bytes, sizeof(bytes), 0) > 0) {
-        continue;
+    ssize_t got = 1;
+    while (got > 0) {
+        got = recv(fd, bytes, sizeof(bytes), 0);
     }
     close(fd);
     do { /* it is counted out after the socket was closed */

@@ -82,11 +82,11 @@ PAWL_MUST_USE pawl_status pawl__h2_client_begin(struct pawl__h2_client *client,
                                                 struct pawl__h2_client_stream **ret_stream,
                                                 pawl_error *reterr);
 /* Another message; BUSY: over 4 MiB wait to be sent. CLOSED: the call has ended. */
-PAWL_MUST_USE pawl_status pawl__h2_client_send(struct pawl__h2_client_stream *stream,
+PAWL_MUST_USE pawl_status pawl__h2_client_send(struct pawl__h2_client_stream *call,
                                                pawl_view message,
                                                pawl_error *reterr);
-void pawl__h2_client_half_close(struct pawl__h2_client_stream *stream); /* no more messages */
-void pawl__h2_client_cancel(struct pawl__h2_client_stream *stream);     /* ends with CANCELLED */
+void pawl__h2_client_half_close(struct pawl__h2_client_stream *call); /* no more messages */
+void pawl__h2_client_cancel(struct pawl__h2_client_stream *call);     /* ends with CANCELLED */
 DEFINE_AUTO(struct pawl__h2_client_stream *, pawl__h2_client_release) /* the call itself goes on */
 
 /* How often a connection was made. */

@@ -190,10 +190,12 @@ static void answer_error(struct pawl__h2_call *call,
                          reflection_request *request,
                          const char *message)
 {
-    reflection_response response = GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__INIT;
-    Grpc__Reflection__V1__ErrorResponse error = GRPC__REFLECTION__V1__ERROR_RESPONSE__INIT;
+    reflection_response response;
+    Grpc__Reflection__V1__ErrorResponse error;
     char text[64] = "";
 
+    grpc__reflection__v1__server_reflection_response__init(&response);
+    grpc__reflection__v1__error_response__init(&error);
     (void)strncat(text, message, sizeof(text) - 1);
     error.error_code = PAWL__H2_NOT_FOUND;
     error.error_message = text;
@@ -238,11 +240,12 @@ static void answer_file(struct pawl__h2_call *call,
                         reflection_request *request,
                         const struct file *file)
 {
-    reflection_response response = GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__INIT;
-    Grpc__Reflection__V1__FileDescriptorResponse files =
-        GRPC__REFLECTION__V1__FILE_DESCRIPTOR_RESPONSE__INIT;
+    reflection_response response;
+    Grpc__Reflection__V1__FileDescriptorResponse files;
     ProtobufCBinaryData bytes[DEPENDENCIES_MAX];
 
+    grpc__reflection__v1__server_reflection_response__init(&response);
+    grpc__reflection__v1__file_descriptor_response__init(&files);
     if (file == NULL) {
         answer_error(call, request, "no such file or symbol");
         return;
@@ -288,11 +291,12 @@ static void answer_list(struct pawl__h2_call *call,
                         reflection_request *request)
 {
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
-    reflection_response response = GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__INIT;
-    Grpc__Reflection__V1__ListServiceResponse list =
-        GRPC__REFLECTION__V1__LIST_SERVICE_RESPONSE__INIT;
+    reflection_response response;
+    Grpc__Reflection__V1__ListServiceResponse list;
     size_t count = 0;
 
+    grpc__reflection__v1__server_reflection_response__init(&response);
+    grpc__reflection__v1__list_service_response__init(&list);
     Grpc__Reflection__V1__ServiceResponse *services =
         list_services(reflection->services, &arena, &count);
     Grpc__Reflection__V1__ServiceResponse **pointers =

@@ -12,8 +12,9 @@ static bool lists_gzip(pawl_view list)
 
     while (pawl__view_split(&list, ',', &part)) {
         pawl_view space = { 0 };
-        while (part.len > 0 && part.data[0] == ' ' && pawl__view_take(&part, 1, &space)) {
-            continue;
+        bool padded = part.len > 0 && part.data[0] == ' ';
+        while (padded && pawl__view_take(&part, 1, &space)) {
+            padded = part.len > 0 && part.data[0] == ' ';
         }
         if (pawl__view_is(part, "gzip")) {
             return true;

@@ -159,9 +159,9 @@ void pawl__h2_server_unref(struct pawl__h2 *server);
 /* --- sessions (session.c) --- */
 
 PAWL_MUST_USE pawl_status pawl__h2_session_setup(struct pawl__h2 *server, pawl_error *reterr);
-PAWL_MUST_USE pawl_status pawl__h2_session_open(struct pawl__h2_conn *conn, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__h2_session_open(struct pawl__h2_conn *base, pawl_error *reterr);
 /* Looks at its timers; of the role. */
-int64_t pawl__h2_session_check(struct pawl__h2_conn *conn, int64_t now_ns);
+int64_t pawl__h2_session_check(struct pawl__h2_conn *base, int64_t now_ns);
 /* Tells the client to send no new calls, waits until it knows, and closes when those that run have ended. */
 void pawl__h2_session_drain(struct h2_server_conn *conn);
 /* A limit ended the connection. */

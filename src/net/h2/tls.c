@@ -161,7 +161,8 @@ static bool expect_name(SSL *ssl, const char *name)
     }
     ERR_clear_error();
     SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
+    return SSL_set1_host(ssl, name) == 1
+           && SSL_set_tlsext_host_name(ssl, (void *)(uintptr_t)name) == 1;
 }
 
 pawl_status pawl__h2_tls_connect(
