@@ -445,6 +445,7 @@ static void edit(struct fixture *f, const char *sql)
     sqlite3 *db = NULL;
 
     assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_busy_timeout(db, 60000), SQLITE_OK); /* the jobs write, too */
     assert_int_equal(sqlite3_exec(db, "PRAGMA ignore_check_constraints = on", NULL, NULL, NULL),
                      SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);

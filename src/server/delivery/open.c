@@ -134,7 +134,10 @@ pawl_status pawl__serve_delivery_find(struct node_delivery *node,
     pawl_error why = node->why;
     pawl__unlock(&node->lock);
     return why.status == PAWL_OK || why.status == PAWL_NOT_FOUND
-               ? pawl__fail(reterr, PAWL_NOT_FOUND, "no such pipeline")
+               ? pawl__fail(reterr,
+                            PAWL_NOT_FOUND,
+                            access_ == NODE_DELIVERY_TO_CREATE ? "this node runs no pipelines"
+                                                               : "no such pipeline")
                : pawl__fail_with(reterr, PAWL_BUSY, &why);
 }
 

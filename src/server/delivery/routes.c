@@ -46,7 +46,7 @@ const struct pawl__serve_route pawl__serve_delivery_routes[] = {
       .body = &pawl__serve_new_pipeline_record,
       .raw_body = true,
       .answers = ANSWERS({ .code = 200, .record = &pawl__pipeline_status_record }),
-      .problems = "CONFLICT",
+      .problems = "NOT_FOUND CONFLICT",
       .handle = pawl__serve_pipeline_add },
     { ROUTE(GET, PIPELINE, "pipeline", "Shows a pipeline"),
       READS,
