@@ -59,10 +59,10 @@ static void test_an_outbox_is_unsupported(void **state)
     assert_null(publisher);
 }
 
-static bool see_name(void *context, const char *name)
+static bool see_entry(void *context, const pawl_app_entry *entry)
 {
     (void)context;
-    (void)name;
+    (void)entry;
     return true;
 }
 
@@ -86,7 +86,7 @@ static void test_an_application_on_postgresql_or_in_a_directory_is_unsupported(v
                   &error,
                   "this build has no PostgreSQL");
     assert_absent(
-        pawl_app_list(url, NULL, see_name, NULL, &error), &error, "this build has no PostgreSQL");
+        pawl_app_list(url, NULL, see_entry, NULL, &error), &error, "this build has no PostgreSQL");
     assert_null(app);
     tempdir_remove(dir);
 }
