@@ -125,10 +125,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         try_words(rest);
         break;
     case 3:
-        try_protobuf(rest, &grpc__reflection__v1__server_reflection_request__descriptor);
+        try_protobuf(rest,
+                     &pawl__proto_grpc__reflection__v1__server_reflection_request__descriptor);
         break;
     case 4:
-        try_protobuf(rest, &grpc__reflection__v1__server_reflection_response__descriptor);
+        try_protobuf(rest,
+                     &pawl__proto_grpc__reflection__v1__server_reflection_response__descriptor);
         break;
     default:
         try_gzip(rest);

@@ -464,8 +464,8 @@ static void test_a_method_runs_without_http2(void **state)
 
 /* --- protobuf --- */
 
-#define REQUEST_TYPE (&grpc__reflection__v1__server_reflection_request__descriptor)
-#define RESPONSE_TYPE (&grpc__reflection__v1__server_reflection_response__descriptor)
+#define REQUEST_TYPE (&pawl__proto_grpc__reflection__v1__server_reflection_request__descriptor)
+#define RESPONSE_TYPE (&pawl__proto_grpc__reflection__v1__server_reflection_response__descriptor)
 
 static const struct pawl__h2_proto_limits limits = {
     .depth_max = 3, .messages_max = 5, .elements_max = 20, .unknown_max = 3, .memory_max = 65536

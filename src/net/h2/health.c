@@ -71,7 +71,7 @@ static bool read_service(struct pawl__h2_call *call, char ret_service[SERVICE_NA
     ProtobufCMessage *message = NULL;
     pawl_error error = PAWL_ERROR_INIT;
 
-    if (pawl__h2_proto_unpack(&grpc__health__v1__health_check_request__descriptor,
+    if (pawl__h2_proto_unpack(&pawl__proto_grpc__health__v1__health_check_request__descriptor,
                               pawl__h2_request(call),
                               &limits,
                               &arena,

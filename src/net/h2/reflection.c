@@ -194,8 +194,8 @@ static void answer_error(struct pawl__h2_call *call,
     Grpc__Reflection__V1__ErrorResponse error;
     char text[64] = "";
 
-    grpc__reflection__v1__server_reflection_response__init(&response);
-    grpc__reflection__v1__error_response__init(&error);
+    pawl__proto_grpc__reflection__v1__server_reflection_response__init(&response);
+    pawl__proto_grpc__reflection__v1__error_response__init(&error);
     (void)strncat(text, message, sizeof(text) - 1);
     error.error_code = PAWL__H2_NOT_FOUND;
     error.error_message = text;
@@ -244,8 +244,8 @@ static void answer_file(struct pawl__h2_call *call,
     Grpc__Reflection__V1__FileDescriptorResponse files;
     ProtobufCBinaryData bytes[DEPENDENCIES_MAX];
 
-    grpc__reflection__v1__server_reflection_response__init(&response);
-    grpc__reflection__v1__file_descriptor_response__init(&files);
+    pawl__proto_grpc__reflection__v1__server_reflection_response__init(&response);
+    pawl__proto_grpc__reflection__v1__file_descriptor_response__init(&files);
     if (file == NULL) {
         answer_error(call, request, "no such file or symbol");
         return;
@@ -278,7 +278,7 @@ static Grpc__Reflection__V1__ServiceResponse *list_services(
         if (!pawl__arena_copy(arena, service, &name)) {
             return NULL;
         }
-        grpc__reflection__v1__service_response__init(&list[count]);
+        pawl__proto_grpc__reflection__v1__service_response__init(&list[count]);
         list[count++].name = (char *)(uintptr_t)name.data;
         last = service;
     }
@@ -295,8 +295,8 @@ static void answer_list(struct pawl__h2_call *call,
     Grpc__Reflection__V1__ListServiceResponse list;
     size_t count = 0;
 
-    grpc__reflection__v1__server_reflection_response__init(&response);
-    grpc__reflection__v1__list_service_response__init(&list);
+    pawl__proto_grpc__reflection__v1__server_reflection_response__init(&response);
+    pawl__proto_grpc__reflection__v1__list_service_response__init(&list);
     Grpc__Reflection__V1__ServiceResponse *services =
         list_services(reflection->services, &arena, &count);
     Grpc__Reflection__V1__ServiceResponse **pointers =
@@ -362,12 +362,13 @@ static void message_came(struct pawl__h2_call *call, pawl_view message, void *co
     ProtobufCMessage *request = NULL;
     pawl_error error = PAWL_ERROR_INIT;
 
-    if (pawl__h2_proto_unpack(&grpc__reflection__v1__server_reflection_request__descriptor,
-                              message,
-                              &limits,
-                              &arena,
-                              &request,
-                              &error)
+    if (pawl__h2_proto_unpack(
+            &pawl__proto_grpc__reflection__v1__server_reflection_request__descriptor,
+            message,
+            &limits,
+            &arena,
+            &request,
+            &error)
         != PAWL_OK) {
         pawl__h2_fail(call, &error);
         return;
