@@ -114,15 +114,15 @@ static void hold_gone(struct pawl__h2_call *call, void *context)
     }
 }
 
-void h2_fixture_release(struct h2_fixture *fixture)
+size_t h2_fixture_release(struct h2_fixture *fixture)
 {
-    for (;;) {
+    for (size_t released = 0;; released++) {
         pthread_mutex_lock(&held.mutex);
         struct pawl__h2_call *call = held.count == 0 ? NULL : held.calls[held.count - 1];
         held.count -= call != NULL ? 1 : 0;
         pthread_mutex_unlock(&held.mutex);
         if (call == NULL) {
-            return;
+            return released;
         }
         atomic_fetch_sub(&fixture->held, 1);
         reply_with(call, pawl_view_of("released"));

@@ -40,8 +40,8 @@ PAWL_MUST_USE pawl_status h2_fixture_connect(struct h2_fixture *fixture,
 /* Ends everything that is there; within 30 s. */
 void h2_fixture_done(struct h2_fixture *fixture);
 
-/* Answers the calls that Hold holds. */
-void h2_fixture_release(struct h2_fixture *fixture);
+/* Answers the calls that Hold holds, and says how many: a call that an answer made room for may be among them. */
+size_t h2_fixture_release(struct h2_fixture *fixture);
 
 int64_t h2_fixture_in_ms(int64_t ms); /* monotonic */
 
