@@ -174,6 +174,14 @@ bool pawl__delivery_is_rewound(const struct delivery_rewound *rewound,
            || (cursor->fence == rewound->fence && cursor->version <= rewound->version);
 }
 
+bool pawl__delivery_loss_is_unnoted(const struct delivery_rewound *rewound,
+                                    const struct delivery_cursor *cursor)
+{
+    return cursor->stream.created_ns != 0
+           && (cursor->fence < rewound->fence
+               || (cursor->fence == rewound->fence && cursor->version < rewound->version));
+}
+
 struct delivery_rewound pawl__delivery_rewound_unknown(const struct delivery_rewound *known,
                                                        delivery_lsn applied,
                                                        const struct delivery_cursor *cursor)

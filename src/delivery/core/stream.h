@@ -50,6 +50,10 @@ struct delivery_rewound pawl__delivery_rewind(const struct delivery_position *po
 bool pawl__delivery_is_rewound(const struct delivery_rewound *rewound,
                                const struct delivery_cursor *cursor);
 
+/* True when the sink has no row yet about the rollback: the WAL noted it, and nothing was committed since. */
+bool pawl__delivery_loss_is_unnoted(const struct delivery_rewound *rewound,
+                                    const struct delivery_cursor *cursor);
+
 /* The WAL that knew of rollbacks is lost, or was another sink's, and `cursor` is the sink's row: rows that are older than
  * it may be from before a rollback, and then only reading the stream again tells. `known` is what this WAL has. */
 struct delivery_rewound pawl__delivery_rewound_unknown(const struct delivery_rewound *known,

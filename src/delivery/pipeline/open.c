@@ -163,27 +163,66 @@ static pawl_status leave_behind(struct delivery_pipeline *pipeline,
     return known.found ? PAWL_OK : pawl__delivery_exceptions_add(context, &exception, reterr);
 }
 
+/* How far each of the tails was read that the stream has lost since the row was written: the lowest of them. */
+struct lost_tails {
+    const struct delivery_cursor *cursor; /* the row */
+    uint64_t read;                        /* in the tail that entries come from now; 0: nothing */
+    uint64_t lowest;
+};
+
+/* A place that is lower than the one before it is of a newer tail, or was only delivered late: then the loss that is
+ * noted begins too low, which is safe. */
+static pawl_status follow_tail(struct delivery_pipeline *pipeline,
+                               const struct delivery_entry *entry,
+                               void *context,
+                               pawl_error *reterr)
+{
+    struct lost_tails *tails = context;
+
+    (void)reterr;
+    if (entry->lsn <= tails->cursor->applied || entry->lsn > pipeline->meta.rewound.lsn
+        || entry->place.created_ns != tails->cursor->stream.created_ns) {
+        return PAWL_OK;
+    }
+    if (entry->place.sequence < tails->read) {
+        tails->lowest = MIN(tails->lowest, tails->read);
+    }
+    tails->read = entry->place.sequence;
+    return PAWL_OK;
+}
+
 /* The row was written before the WAL noted that the stream had lost its tail, or that note and the loss would be
- * forgotten together. */
-static size_t follow_rewind(const struct delivery_pipeline *pipeline,
-                            struct delivery_cursor *cursor,
-                            struct delivery_loss *loss)
+ * forgotten together. The row may stand below the place of the note: events that were only in the WAL moved that. And
+ * the stream may have lost more than one tail meanwhile, of which the WAL notes the last. */
+static pawl_status follow_rewind(struct delivery_pipeline *pipeline,
+                                 struct delivery_cursor *cursor,
+                                 struct delivery_loss *loss,
+                                 size_t *ret_count,
+                                 pawl_error *reterr)
 {
     const struct delivery_rewound *rewound = &pipeline->meta.rewound;
+    bool is_rewound = pawl__delivery_is_rewound(rewound, cursor);
+    struct lost_tails tails = { .cursor = cursor,
+                                .lowest = MAX(cursor->stream.sequence, rewound->sequence) };
 
-    if (!pawl__delivery_is_rewound(rewound, cursor)) {
-        return 0;
+    *ret_count = 0;
+    if (!is_rewound && !pawl__delivery_loss_is_unnoted(rewound, cursor)) {
+        return PAWL_OK;
     }
+    TRY(pawl__delivery_each_entry(pipeline, 1, follow_tail, &tails, reterr));
     *loss = (struct delivery_loss){
         .created_ns = cursor->stream.created_ns,
-        .from = cursor->stream.sequence + 1,
+        .from = (tails.read == 0 ? tails.lowest : MIN(tails.lowest, tails.read)) + 1,
         .to = DELIVERY_LOSS_OPEN,
         .reason = DELIVERY_LOSS_ROLLED_BACK,
         .seen_us = pawl__wall_us(pipeline->parts.clock),
     };
-    cursor->stream.sequence = rewound->sequence;
-    cursor->stream.stored_ns = 0;
-    return 1;
+    if (is_rewound) {
+        cursor->stream.sequence = rewound->sequence;
+        cursor->stream.stored_ns = 0;
+    }
+    *ret_count = 1;
+    return PAWL_OK;
 }
 
 static pawl_status count_pending(struct delivery_pipeline *pipeline,
@@ -223,8 +262,9 @@ static pawl_status claim_sink(struct delivery_pipeline *pipeline,
     struct delivery_cursor cursor =
         sides->sink_found ? sides->cursor : (struct delivery_cursor){ .epoch = 0 };
     struct delivery_loss loss;
-    size_t loss_count = follow_rewind(pipeline, &cursor, &loss);
+    size_t loss_count = 0;
 
+    TRY(follow_rewind(pipeline, &cursor, &loss, &loss_count, reterr));
     cursor.wal_id = pipeline->meta.wal_id;
     cursor.sink_id = sides->cursor.sink_id;
     cursor.epoch = plan->epoch;

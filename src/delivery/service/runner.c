@@ -69,11 +69,20 @@ struct round {
     } intake; /* what it had told before the round began */
 };
 
+/* Also that what the source lost is on record. */
+static bool is_settled(struct delivery_pipeline *pipeline, const struct delivery_report *report)
+{
+    pawl__lock(&pipeline->shared.lock);
+    bool has_losses = pipeline->shared.losses.count > 0;
+    pawl__unlock(&pipeline->shared.lock);
+    return !has_losses && pawl__delivery_pending(&report->counters) == 0;
+}
+
 static void publish(struct delivery_runner *runner, const struct round *round)
 {
     struct pawl_delivery *delivery = runner->delivery;
     struct delivery_report report = report_of(runner);
-    bool drained = round->intake.is_idle && pawl__delivery_pending(&report.counters) == 0;
+    bool drained = round->intake.is_idle && is_settled(&runner->pipeline, &report);
     const pawl_error *error = round->error.status != PAWL_OK ? &round->error : &round->intake.error;
 
     pawl__lock(&delivery->lock);
