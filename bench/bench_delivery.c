@@ -138,9 +138,10 @@ static double fill_stream(const char *subject, size_t from, size_t to)
     MUST(pawl__nats_publisher_open(nats, 8000, &publisher, err));
     for (size_t i = from; i < to; i++) {
         snprintf(id, sizeof(id), "%s-%zu", subject, i);
+        size_t payload_len = write_payload(payload, i);
         const struct pawl__nats_outgoing message = {
             .subject = subject,
-            .payload = { payload, write_payload(payload, i) },
+            .payload = { payload, payload_len },
             .id = pawl_view_of(id),
         };
         while (i - from - stored >= 8000) {
